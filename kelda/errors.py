@@ -1,0 +1,68 @@
+"""Every error Kelda raises on purpose: one tree, one message each, the way out in the message."""
+
+from __future__ import annotations
+
+
+class KeldaError(Exception):
+    """Base of all errors that are Kelda's to explain. `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+
+class QueryError(KeldaError):
+    """A query that cannot be registered: where it goes wrong and what was expected.
+
+    Printed, it shows the line and a caret:
+
+        line 2, column 7: unexpected '}'
+          SELECT ?x }
+                    ^
+        expected: WHERE, '{'
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        text: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        expected: tuple[str, ...] = (),
+    ) -> None:
+        self.message, self.line, self.column, self.expected = message, line, column, expected
+        parts = [message]
+        if line is not None and column is not None:
+            parts = [f"line {line}, column {column}: {message}"]
+            lines = (text or "").splitlines()
+            if 1 <= line <= len(lines):
+                shown = lines[line - 1].replace("\t", " ")
+                parts += [f"  {shown}", "  " + " " * (column - 1) + "^"]
+        if expected:
+            parts.append("expected: " + ", ".join(expected))
+        super().__init__("\n".join(parts))
+
+
+class InputError(KeldaError):
+    """Stream or stored data that cannot be read (with `--strict`, the first bad record)."""
+
+    exit_code = 3
+
+
+class IdCollisionError(KeldaError):
+    """Two different terms with one hashed id. Never answered wrongly: the run stops."""
+
+    exit_code = 4
+
+
+class EnvironmentProblem(KeldaError):
+    """The machine lacks something (a JDK, a package); the message says what to install."""
+
+    exit_code = 5
+
+
+class UsageError(KeldaError):
+    """A call that makes no sense as it stands (unknown stream, bad option value, …)."""
+
+    exit_code = 2

@@ -1,0 +1,29 @@
+"""An event: what arrives on a stream at one instant, all of it or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyoxigraph import Quad
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One atomic stream element.
+
+    `time` is event time in milliseconds since 1970 (None: it gets the arrival time).
+    `quads` keep the order in which they were written; a triple is a quad in the default graph.
+    """
+
+    time: int | None
+    quads: tuple[Quad, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A record that could not be read: where it was, why, and the record itself (shortened)."""
+
+    source: str
+    line: int
+    reason: str
+    record: str

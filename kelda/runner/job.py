@@ -1,0 +1,40 @@
+"""A job: everything a runner needs to answer queries over files, as plain picklable data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSource:
+    """A stream and the file it is read from."""
+
+    iri: str
+    path: str
+    format: str | None = None  # None: by the file's name
+    time: str | None = None  # IRI of the predicate that carries the event time
+    mapping: str | None = None  # path of the mapping file for CSV and JSON
+    lateness: int = 0  # ms an element may come behind the newest one of its stream
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySpec:
+    """A query to register. Parameter values are terms in N-Triples syntax."""
+
+    name: str
+    text: str
+    dialect: str | None = None  # None: the text decides
+    params: dict[str, str] = field(default_factory=dict)
+    output: str | None = None  # rstream, istream, dstream, changes; None: what the query says
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Queries, the streams they read, the stored graphs they join with."""
+
+    queries: tuple[QuerySpec, ...]
+    streams: tuple[StreamSource, ...] = ()
+    graphs: tuple[tuple[str | None, str], ...] = ()  # (graph IRI or None for the default graph, path)
+    t0: int = 0
+    strict: bool = False
+    batch_events: int = 10_000
