@@ -1,0 +1,1 @@
+"""Windows, clocks, reports, and the reference evaluator that defines the answers."""

@@ -1,0 +1,56 @@
+# The few commands there are. `make` alone lists them.
+#
+#   PYTHON   the interpreter the environment is made with   (make PYTHON=python3.12 test)
+#   VENV     where the environment lives                    (default .venv)
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.made-from-pyproject
+SHELL  := /bin/bash
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test test-spark check conformance bench-parse clean jdk
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+venv: $(STAMP) ## make the environment with everything in it
+
+# The stamp is older than pyproject.toml when the dependencies may have changed.
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || \
+	  { echo "error: '$(PYTHON)' is missing or older than Python 3.10; say which to use: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "error: $(PYTHON) cannot make environments; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+jdk: $(STAMP)
+	@$(BIN)/python -m kelda.doctor --java
+
+demo: jdk ## a continuous query over a small stream, on Spark
+	@$(BIN)/kelda demo
+
+test: check ## check, then all tests (those that need a JDK are skipped without one)
+	$(BIN)/python -m pytest
+
+test-spark: jdk ## the tests of the Spark pipeline only
+	$(BIN)/python -m pytest -m spark
+
+check: $(STAMP) ## lint, formatting, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+conformance: $(STAMP) ## the W3C SPARQL 1.1 tests
+	$(BIN)/python -m pytest tests/conformance -q
+
+bench-parse: $(STAMP) ## how fast stream files are read
+	$(BIN)/python -m bench.parse
+
+clean: ## remove everything that was made, the environment too
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	find kelda tests bench -depth \( -name __pycache__ -o -name '*.nb[ic]' \) -exec rm -rf {} +

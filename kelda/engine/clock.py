@@ -1,0 +1,57 @@
+"""What time is it? One clock per stream, one for all of them.
+
+A stream's clock says up to which instant no more elements will come (`closed`): its newest
+element less the allowed lateness, or what a heart-beat promised, or for ever once it has ended.
+The engine's clock is the slowest of the streams that take part.
+
+Law: `closed` is a function of the sequence of elements and heart-beats alone, element by element;
+it does not depend on how that sequence was cut into batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+NEVER = -(2**63)
+FOREVER = 2**63 - 1
+
+
+@dataclass
+class StreamClock:
+    """`from_start`: holds the engine's clock back even before its first element."""
+
+    lateness: int = 0
+    from_start: bool = False
+    newest: int = NEVER
+    promised: int = NEVER
+    ended: bool = False
+
+    @property
+    def takes_part(self) -> bool:
+        return self.from_start or self.newest > NEVER or self.promised > NEVER or self.ended
+
+    @property
+    def closed(self) -> int:
+        """No element at or before this instant will be taken any more."""
+        if self.ended:
+            return FOREVER
+        by_data = NEVER if self.newest == NEVER else self.newest - self.lateness - 1
+        return max(by_data, self.promised)
+
+
+@dataclass
+class Clock:
+    """The clocks of all streams."""
+
+    streams: dict[str, StreamClock] = field(default_factory=dict)
+
+    @property
+    def horizon(self) -> int:
+        """The latest instant that any stream has spoken of: time does not run on beyond it."""
+        return max((max(s.newest, s.promised) for s in self.streams.values()), default=NEVER)
+
+    @property
+    def closed(self) -> int:
+        """Up to here every stream that takes part is complete."""
+        slowest = min((s.closed for s in self.streams.values() if s.takes_part), default=NEVER)
+        return min(slowest, self.horizon)

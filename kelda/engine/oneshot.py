@@ -1,0 +1,115 @@
+"""A query over stored graphs, asked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyoxigraph import (
+    BlankNode,
+    DefaultGraph,
+    Literal,
+    NamedNode,
+    QueryBoolean,
+    QuerySolutions,
+    QueryTriples,
+    Store,
+    Triple,
+)
+
+from kelda.engine.answer import Value
+from kelda.lang import algebra as A
+from kelda.lang.to_sparql import NOTHING, WindowGraph, to_sparql, variable_name
+from kelda.rdf.times import ms_to_literal
+
+
+@dataclass(frozen=True, slots=True)
+class Solutions:
+    """The table of a SELECT: rows in result order, unbound variables absent."""
+
+    variables: list[str]
+    rows: list[dict[str, Value]]
+
+
+Result = Solutions | bool | list[Triple]
+
+
+def evaluate(query: A.Query, store: Store, *, now: int | None = None) -> Result:
+    """Answer `query` (which has no windows) over `store`. `now` (ms) fixes NOW()."""
+    text = to_sparql(query, now=None if now is None else ms_to_literal(now))
+    return ask(store, text, query, strict_dataset=True)
+
+
+def ask(
+    store: Store,
+    text: str,
+    query: A.Query,
+    *,
+    windows: tuple[WindowGraph, ...] = (),
+    default_windows: tuple[WindowGraph, ...] = (),
+    strict_dataset: bool = False,
+) -> Result:
+    """Run SPARQL text over the query's dataset, to which windows are added as named graphs.
+
+    `strict_dataset`: as SPARQL 1.1 has it, FROM NAMED alone leaves the default graph empty (and
+    FROM alone leaves no named graphs). Stream dialects are read as CQELS uses them: what a
+    query does not name, it leaves as it is.
+    """
+    default, named = query.dataset.default, query.dataset.named
+    if strict_dataset and (default is not None or named is not None):
+        default, named = default or (), named or ()
+    default_graphs: list[NamedNode | BlankNode | DefaultGraph] = [DefaultGraph()] if default is None else list(default)
+    default_graphs += [NamedNode(w.graph) for w in default_windows]
+    named_graphs: list[NamedNode | BlankNode] | None = None
+    if named is not None:
+        named_graphs = list(named)
+        for window in windows:
+            named_graphs += [NamedNode(window.graph), NamedNode(window.rows)]
+    found = store.query(
+        text,
+        base_iri=query.base,
+        default_graph=default_graphs,
+        named_graphs=named_graphs,
+    )
+    if isinstance(found, QueryBoolean):
+        return bool(found)
+    if isinstance(found, QueryTriples):
+        return list(found)
+    assert isinstance(found, QuerySolutions)
+    return _table(found)
+
+
+def _table(found: QuerySolutions) -> Solutions:
+    names = [v.value for v in found.variables]
+    shown = [(i, n) for i, n in enumerate(names) if "?" + n != NOTHING]
+    rows = []
+    for solution in found:
+        row = {}
+        for i, name in shown:
+            value = solution[i]
+            if value is not None:
+                row[name] = value
+        rows.append(row)
+    return Solutions([n for _, n in shown], rows)
+
+
+def instantiate(template: tuple[A.TriplePattern, ...], row: dict[str, Value], fresh: str) -> list[Triple]:
+    """The triples that a CONSTRUCT template makes of one solution; incomplete ones are left out.
+
+    `fresh` makes the labels of the template's blank nodes unique to the solution.
+    """
+    def value(term: A.TermOrVar) -> Value | None:
+        if isinstance(term, A.Var):
+            found = row.get(variable_name(term))
+            if found is None and term.name.startswith("."):
+                return BlankNode(f"{fresh}{variable_name(term)}")
+            return found
+        assert not isinstance(term, A.Param)
+        return term
+
+    triples = []
+    for t in template:
+        s, p, o = value(t.s), value(t.p), value(t.o)
+        if s is None or o is None or isinstance(s, Literal | Triple) or not isinstance(p, NamedNode):
+            continue
+        triples.append(Triple(s, p, o))
+    return triples

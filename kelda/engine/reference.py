@@ -1,0 +1,421 @@
+"""The reference evaluator: docs/semantics.md in executable form.
+
+At each instant that matters to a query, put the contents of its windows into graphs of a store,
+ask pyoxigraph the query as plain SPARQL, and send the difference to the report before. Slow,
+obviously right, complete. It is the oracle of every test, and what runs the parts of a query that
+have no faster form.
+
+Elements are taken one by one and instants are visited in time order once they are complete, so
+the answers cannot depend on how the input was cut into batches.
+"""
+
+from __future__ import annotations
+
+import heapq
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyoxigraph import NamedNode, Quad, Store, Triple
+
+from kelda.engine.answer import Answer, Value
+from kelda.engine.clock import FOREVER, NEVER, Clock, StreamClock
+from kelda.engine.oneshot import Solutions, ask, instantiate
+from kelda.engine.report import Report, When, output_of, report_of
+from kelda.engine.window import Element, WindowState, make_window
+from kelda.errors import UsageError
+from kelda.lang import algebra as A
+from kelda.lang.to_sparql import ROW_O, ROW_P, ROW_S, WINDOW_PREFIX, WindowGraph, to_sparql
+from kelda.plan.rules.deterministic import deterministic
+from kelda.rdf.event import Event
+from kelda.rdf.times import ms_to_literal
+
+S, P, O = (NamedNode(iri[1:-1]) for iri in (ROW_S, ROW_P, ROW_O))
+
+
+@dataclass
+class _Window:
+    """A window of a query on one stream: its state and its graphs in the store."""
+
+    name: str
+    graph: WindowGraph
+    state: WindowState
+    triples: Counter[Triple] = field(default_factory=Counter)
+
+    def move(self, t: int, store: Store) -> None:
+        came, left = self.state.move(t)
+        self.put(came, store)
+        for element in left:
+            self.take(element, store)
+
+    def put(self, elements: Iterable[Element], store: Store) -> None:
+        quads: list[Quad] = []
+        graph = NamedNode(self.graph.graph)
+        for element in elements:
+            quads += self.row_quads(element)
+            for quad in element.quads:
+                triple = quad.triple
+                self.triples[triple] += 1
+                quads.append(Quad(triple.subject, triple.predicate, triple.object, graph))
+        store.extend(quads)
+
+    def take(self, element: Element, store: Store) -> None:
+        graph = NamedNode(self.graph.graph)
+        for row in self.row_quads(element):
+            store.remove(row)
+        for quad in element.quads:
+            triple = quad.triple
+            self.triples[triple] -= 1
+            if not self.triples[triple]:
+                del self.triples[triple]
+                store.remove(Quad(triple.subject, triple.predicate, triple.object, graph))
+
+    def row_quads(self, element: Element) -> list[Quad]:
+        if not self.graph.as_rows:
+            return []
+        graph = NamedNode(self.graph.rows)
+        quads = []
+        for i, quad in enumerate(element.quads):
+            row = NamedNode(f"urn:kelda:row:{element.number}:{i}")
+            quads += [
+                Quad(row, S, quad.subject, graph),
+                Quad(row, P, quad.predicate, graph),
+                Quad(row, O, quad.object, graph),
+            ]
+        return quads
+
+
+Row = tuple[tuple[str, Value], ...]
+
+
+@dataclass
+class _Registered:
+    """A registered query and where it stands."""
+
+    name: str
+    query: A.Query
+    output: A.Output
+    report: Report
+    t0: int
+    number: int
+    windows: list[_Window] = field(default_factory=list)
+    last: Counter[Any] = field(default_factory=Counter)
+    was_empty: bool = True
+    paused: bool = False
+    text: str | None = None  # cached while the streams stay the same and NOW() is not used
+
+    # ---------------------------------------------------------------- windows
+
+    def open_windows(self, stream: str) -> None:
+        """Give `stream` its windows, if the query reads it."""
+        for definition in self.query.windows:
+            reads = definition.stream
+            if isinstance(reads, A.Var) or (isinstance(reads, NamedNode) and reads.value == stream):
+                known = {(w.name, w.graph.stream.value) for w in self.windows}
+                if (definition.name, stream) not in known:
+                    self.windows.append(self.new_window(definition, stream))
+                    self.text = None
+
+    def new_window(self, definition: A.WindowDef, stream: str) -> _Window:
+        graph = WindowGraph(
+            stream=NamedNode(stream),
+            graph=f"{WINDOW_PREFIX}{self.number}:{len(self.windows)}",
+            # In CQELS-QL a stream is a bag of elements; elsewhere a window is an RDF graph.
+            as_rows=self.query.dialect is A.Dialect.CQELS,
+        )
+        on_close = self.report.when is When.WINDOW_CLOSE
+        return _Window(definition.name, graph, make_window(definition.window, t0=self.t0, on_close=on_close))
+
+    @property
+    def empty(self) -> bool:
+        return not any(w.state.content for w in self.windows)
+
+    def next_instant(self, t: int) -> int:
+        """The first instant after t at which this query has something to do by itself."""
+        instants = [w.state.next_change(t) for w in self.windows]
+        silent = self.empty and (self.was_empty or self.output is A.Output.RSTREAM)
+        if not (self.report.non_empty and silent):
+            if self.report.when is When.WINDOW_CLOSE:
+                instants += [w.state.next_close(t) for w in self.windows]
+            elif self.report.when is When.PERIODIC:
+                assert self.report.every is not None
+                instants.append(t + 1 + (self.t0 - t - 1) % self.report.every)
+        return min(instants, default=FOREVER)
+
+    def visit(self, t: int, store: Store) -> list[Answer]:
+        """Move the windows to t and report if the policy says so."""
+        for window in self.windows:
+            window.move(t, store)
+        if self.paused or not self.reports_at(t):
+            return []
+        self.was_empty = self.empty
+        return self.send(t, self.result(t, store))
+
+    def reports_at(self, t: int) -> bool:
+        match self.report.when:
+            case When.CONTENT_CHANGE:
+                due = any(w.state.changed for w in self.windows)
+            case When.WINDOW_CLOSE:
+                due = any(w.state.closed for w in self.windows)
+            case When.PERIODIC:
+                assert self.report.every is not None
+                due = (t - self.t0) % self.report.every == 0
+        if not due or not self.report.non_empty or not self.empty:
+            return due
+        # Empty windows: differences still owe the reader what has just gone.
+        return self.output is not A.Output.RSTREAM and not self.was_empty
+
+    # ---------------------------------------------------------------- results
+
+    def sparql(self, t: int) -> str:
+        if self.text is not None:
+            return self.text
+        graphs: dict[str, tuple[WindowGraph, ...]] = {w.name: () for w in self.query.windows}
+        for window in self.windows:
+            graphs[window.name] += (window.graph,)
+        query = self.query
+        if query.form is A.Form.CONSTRUCT:
+            # Differences are taken between bags of solutions; the template is filled in afterwards.
+            query = replace(query, form=A.Form.SELECT, template=())
+        text = to_sparql(query, windows=graphs, now=ms_to_literal(t))
+        if text == to_sparql(query, windows=graphs, now=ms_to_literal(t + 1)):
+            self.text = text
+        return text
+
+    def result(self, t: int, store: Store) -> list[Any]:
+        """The answer at t as a list of hashable items, in result order."""
+        found = ask(
+            store,
+            self.sparql(t),
+            self.query,
+            windows=tuple(w.graph for w in self.windows),
+            default_windows=tuple(w.graph for w in self.windows if w.name in self.query.dataset.windows),
+        )
+        if isinstance(found, Solutions):
+            return [tuple(row.items()) for row in found.rows]
+        return [found] if isinstance(found, bool) else list(dict.fromkeys(found))
+
+    def send(self, t: int, items: list[Any]) -> list[Answer]:
+        before, self.last = self.last, Counter(items)
+        plus: list[Any] = []
+        minus: list[Any] = []
+        match self.output:
+            case A.Output.RSTREAM:
+                plus = items
+            case A.Output.ISTREAM:
+                plus = _in_order(self.last - before, items)
+            case A.Output.DSTREAM:
+                minus = list((before - self.last).elements())
+            case A.Output.CHANGES:
+                minus = list((before - self.last).elements())
+                plus = _in_order(self.last - before, items)
+        return self.answers(t, "-", minus) + self.answers(t, "+", plus)
+
+    def answers(self, t: int, sign: str, items: list[Any]) -> list[Answer]:
+        if not items:
+            return []
+        match self.query.form:
+            case A.Form.SELECT:
+                return [Answer(self.name, t, sign, bindings=dict(item)) for item in items]
+            case A.Form.ASK:
+                return [Answer(self.name, t, sign, boolean=item) for item in items]
+            case A.Form.DESCRIBE:
+                return [Answer(self.name, t, sign, triples=tuple(items))]
+            case A.Form.CONSTRUCT:
+                built: dict[Triple, None] = {}
+                for i, item in enumerate(items):
+                    built.update(dict.fromkeys(instantiate(self.query.template, dict(item), f"t{t}s{i}")))
+                return [Answer(self.name, t, sign, triples=tuple(built))] if built else []
+
+
+def _in_order(wanted: Counter[Any], items: list[Any]) -> list[Any]:
+    """The wanted multiset, in the order of `items` (the last occurrences of a repeated item)."""
+    out = []
+    for item in reversed(items):
+        if wanted[item] > 0:
+            wanted[item] -= 1
+            out.append(item)
+    return out[::-1]
+
+
+class ReferenceEvaluator:
+    """Registered queries over streams and stored graphs, evaluated by definition.
+
+    >>> from pyoxigraph import parse, RdfFormat
+    >>> from kelda.lang import parse as parse_query
+    >>> evaluator = ReferenceEvaluator()
+    >>> evaluator.add_stream("http://ex/s")
+    >>> evaluator.register("q", parse_query("SELECT ?x WHERE { STREAM <http://ex/s> [RANGE 2s] { ?x ?p ?y } }"))
+    >>> quads = tuple(parse(b"<http://ex/a> <http://ex/p> 1 .", RdfFormat.TURTLE))
+    >>> answers = evaluator.push("http://ex/s", [Event(1000, quads)]) + evaluator.end("http://ex/s")
+    >>> [(a.time, a.sign, a.bindings["x"].value) for a in answers]
+    [(1000, '+', 'http://ex/a')]
+    """
+
+    def __init__(
+        self, *, t0: int = 0, store: Store | None = None, on_late: Callable[[str, Event], None] | None = None
+    ) -> None:
+        self.t0 = t0
+        self.store = Store() if store is None else store
+        self.on_late = on_late
+        self.clock = Clock()
+        self.late: dict[str, int] = {}
+        self._queries: dict[str, _Registered] = {}
+        self._registrations = 0
+        self._pending: list[tuple[int, int, str, tuple[Quad, ...]]] = []
+        self._arrivals = 0
+        self._now = NEVER  # every instant up to here has been visited
+
+    # -------------------------------------------------------------------- set-up
+
+    def add_stream(self, iri: str, *, lateness: int = 0, from_start: bool = False) -> None:
+        """Declare a stream. `from_start`: the clock waits for it even before its first element."""
+        if iri in self.clock.streams:
+            raise UsageError(f"stream <{iri}> exists already")
+        self.clock.streams[iri] = StreamClock(lateness, from_start)
+        self.late[iri] = 0
+        for query in self._queries.values():
+            query.open_windows(iri)
+
+    def register(
+        self,
+        name: str,
+        query: A.Query,
+        *,
+        output: A.Output | None = None,
+        report: Report | None = None,
+    ) -> None:
+        """Add a query; it sees the elements of the instants that are still to be visited."""
+        if name in self._queries:
+            raise UsageError(f"a query named {name!r} is registered already: choose another name or drop it")
+        if not query.windows:
+            raise UsageError(
+                f"query {name!r} has no window: it is a one-shot query over stored data, not a continuous one"
+            )
+        for window in query.windows:
+            if isinstance(window.stream, NamedNode) and window.stream.value not in self.clock.streams:
+                known = ", ".join(f"<{s}>" for s in self.clock.streams) or "none"
+                raise UsageError(f"query {name!r} reads the unknown stream {window.stream}; known streams: {known}")
+        registered = _Registered(
+            name=name,
+            query=deterministic(query),
+            output=output or output_of(query),
+            report=report or report_of(query),
+            t0=self.t0,
+            number=self._registrations,
+        )
+        self._registrations += 1
+        for stream in self.clock.streams:
+            registered.open_windows(stream)
+        self._queries[name] = registered
+
+    def drop(self, name: str) -> None:
+        """Forget a query and its windows."""
+        for window in self._queries.pop(name).windows:
+            self.store.remove_graph(NamedNode(window.graph.graph))
+            self.store.remove_graph(NamedNode(window.graph.rows))
+
+    def pause(self, name: str, paused: bool = True) -> None:
+        """A paused query keeps its windows up to date but reports nothing."""
+        self._queries[name].paused = paused
+
+    @property
+    def queries(self) -> list[str]:
+        """Names of the registered queries."""
+        return list(self._queries)
+
+    # -------------------------------------------------------------------- input
+
+    def push(self, stream: str, events: Iterable[Event]) -> list[Answer]:
+        """Take events, in arrival order; returns the answers of all instants that became complete."""
+        clock = self._clock_of(stream)
+        answers: list[Answer] = []
+        for event in events:
+            if event.time is None:
+                raise UsageError(f"an event on <{stream}> has no time: give one, or a time predicate")
+            if event.time <= max(clock.closed, self._now):
+                self.late[stream] += 1
+                if self.on_late is not None:
+                    self.on_late(stream, event)
+                continue
+            heapq.heappush(self._pending, (event.time, self._arrivals, stream, event.quads))
+            self._arrivals += 1
+            clock.newest = max(clock.newest, event.time)
+            answers += self._advance()
+        return answers
+
+    def heartbeat(self, stream: str, time: int) -> list[Answer]:
+        """The stream promises that no element at or before `time` will come any more."""
+        clock = self._clock_of(stream)
+        clock.promised = max(clock.promised, time)
+        return self._advance()
+
+    def end(self, stream: str) -> list[Answer]:
+        """The stream has no more elements; it no longer holds the clock back."""
+        self._clock_of(stream).ended = True
+        return self._advance()
+
+    def _clock_of(self, stream: str) -> StreamClock:
+        try:
+            return self.clock.streams[stream]
+        except KeyError:
+            known = ", ".join(f"<{s}>" for s in self.clock.streams) or "none"
+            raise UsageError(f"unknown stream <{stream}>; known streams: {known}") from None
+
+    # -------------------------------------------------------------------- time
+
+    def _advance(self) -> list[Answer]:
+        """Visit every complete instant that matters, in order."""
+        closed = self.clock.closed
+        answers: list[Answer] = []
+        if closed <= self._now:
+            return answers
+        first = self._pending[0][0] - 1 if self._pending else closed
+        visited = first if self._now == NEVER else self._now
+        while True:
+            instant = min(
+                self._pending[0][0] if self._pending else FOREVER,
+                min((q.next_instant(visited) for q in self._queries.values()), default=FOREVER),
+            )
+            if instant > closed:
+                break
+            self._deliver(instant)
+            for query in self._queries.values():
+                answers += query.visit(instant, self.store)
+            visited = instant
+        self._now = closed
+        return answers
+
+    def _deliver(self, instant: int) -> None:
+        while self._pending and self._pending[0][0] == instant:
+            time, number, stream, quads = heapq.heappop(self._pending)
+            element = Element(number, time, quads)
+            for query in self._queries.values():
+                for window in query.windows:
+                    if window.graph.stream.value == stream:
+                        window.state.add(element)
+
+    # -------------------------------------------------------------------- state
+
+    def snapshot(self) -> bytes:
+        """What must survive a restart, apart from stored graphs and the queries themselves."""
+        queries = {
+            name: ([(w.name, w.graph, w.state) for w in q.windows], q.last, q.was_empty, q.paused)
+            for name, q in self._queries.items()
+        }
+        return pickle.dumps((self.clock, self.late, self._pending, self._arrivals, self._now, queries))
+
+    def restore(self, data: bytes) -> None:
+        """Go on from a snapshot, on an evaluator with the same streams, queries and graphs."""
+        self.clock, self.late, self._pending, self._arrivals, self._now, queries = pickle.loads(data)
+        for name, (windows, last, was_empty, paused) in queries.items():
+            query = self._queries[name]
+            for old in query.windows:
+                self.store.remove_graph(NamedNode(old.graph.graph))
+                self.store.remove_graph(NamedNode(old.graph.rows))
+            query.windows = [_Window(*parts) for parts in windows]
+            query.last, query.was_empty, query.paused, query.text = last, was_empty, paused, None
+            for window in query.windows:
+                window.put(window.state.content.values(), self.store)

@@ -1,0 +1,314 @@
+"""Algebra -> SPARQL 1.1 text, as pyoxigraph understands it.
+
+Windows become named graphs: `InWindow(w, P)` is written as `GRAPH <graph of w> { P }`. A window
+whose content is a *bag of elements* is written against its *row graph*, in which each element is
+a node of its own:
+
+    ?row <urn:kelda:s> s ; <urn:kelda:p> p ; <urn:kelda:o> o .
+
+so that an element that came twice matches twice, which no graph of plain triples could do.
+
+Every operator is written in braces of its own and every sub-select spells out its variables, so
+the text means exactly the tree and nothing is left to scoping rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+
+from pyoxigraph import Literal, NamedNode, Triple
+
+from kelda.errors import KeldaError
+from kelda.lang import algebra as A
+
+WINDOW_PREFIX = "urn:kelda:window:"
+ROW_S, ROW_P, ROW_O = ("<urn:kelda:s>", "<urn:kelda:p>", "<urn:kelda:o>")
+
+# SPARQL 1.1 cannot write an empty projection: a constant that no one reads stands in for it.
+NOTHING = "?_kelda_nothing"
+
+INFIX = frozenset(["||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"])
+
+
+@dataclass(frozen=True, slots=True)
+class WindowGraph:
+    """Where a window's content lies: the stream it reads, its graph, and whether that graph
+    holds rows (a bag of elements) beside `<graph>:rows` or only triples (a set)."""
+
+    stream: NamedNode
+    graph: str
+    as_rows: bool = False
+
+    @property
+    def rows(self) -> str:
+        """The name of the row graph."""
+        return self.graph + ":rows"
+
+
+@dataclass
+class _Writer:
+    windows: Mapping[str, tuple[WindowGraph, ...]]
+    stream_vars: Mapping[str, A.Var]
+    now: Literal | None
+    rows: bool = False  # inside a window that is a bag of elements
+    graph: str | None = None  # the graph clause we stand in, for what must be repeated inside
+    fresh: count[int] = field(default_factory=count)
+
+    # -------------------------------------------------------------- terms and expressions
+
+    def term(self, term: object) -> str:
+        if isinstance(term, A.Var):
+            return "?" + variable_name(term)
+        if isinstance(term, A.Param):
+            raise KeldaError(f"parameter ${term.name} has no value: bind it before the query runs")
+        if isinstance(term, NamedNode | Literal):
+            return str(term)
+        if isinstance(term, Triple):
+            return f"<<( {self.term(term.subject)} {self.term(term.predicate)} {self.term(term.object)} )>>"
+        raise TypeError(f"not a term: {term!r}")
+
+    def expr(self, expr: A.Expr) -> str:
+        match expr:
+            case A.Const(term):
+                return self.term(term)
+            case A.VarRef(var):
+                return self.term(var)
+            case A.Exists(pattern):
+                return f"EXISTS {self.nested(pattern)}"
+            case A.FunctionCall(function, args, distinct):
+                word = "DISTINCT " if distinct else ""
+                return f"{function}({word}{self.exprs(args)})"
+            case A.Call("NOW", _) if self.now is not None:
+                return str(self.now)
+            case A.Call("!", (arg,)):
+                return f"(! {self.expr(arg)})"
+            case A.Call("U+" | "U-" as op, (arg,)):
+                return f"({op[1]} {self.expr(arg)})"
+            case A.Call("IN" | "NOT IN" as op, args):
+                return f"({self.expr(args[0])} {op} ({self.exprs(args[1:])}))"
+            case A.Call(op, args) if op in INFIX:
+                return "(" + f" {op} ".join(self.expr(arg) for arg in args) + ")"
+            case A.Call(op, args):
+                return f"{op}({self.exprs(args)})"
+        raise TypeError(f"not an expression: {expr!r}")
+
+    def exprs(self, args: tuple[A.Expr, ...]) -> str:
+        return ", ".join(self.expr(arg) for arg in args)
+
+    def aggregate(self, aggregate: A.Aggregate) -> str:
+        word = "DISTINCT " if aggregate.distinct else ""
+        arg = "*" if aggregate.arg is None else self.expr(aggregate.arg)
+        tail = "" if aggregate.separator is None else f" ; SEPARATOR = {Literal(aggregate.separator)}"
+        return f"{aggregate.op}({word}{arg}{tail})"
+
+    def path(self, path: A.Path) -> str:
+        match path:
+            case A.Link(iri):
+                return str(iri)
+            case A.Inverse(inner):
+                return f"^({self.path(inner)})"
+            case A.Sequence(parts):
+                return "(" + " / ".join(self.path(p) for p in parts) + ")"
+            case A.Alternative(parts):
+                return "(" + " | ".join(self.path(p) for p in parts) + ")"
+            case A.Repeat(inner, at_least, unbounded):
+                sign = "?" if not unbounded else "*" if at_least == 0 else "+"
+                return f"({self.path(inner)}){sign}"
+            case A.NegatedSet(forward, inverse):
+                return "!(" + " | ".join([str(i) for i in forward] + [f"^{i}" for i in inverse]) + ")"
+        raise TypeError(f"not a path: {path!r}")
+
+    # -------------------------------------------------------------- patterns
+
+    def nested(self, pattern: A.Pattern) -> str:
+        return "{ " + self.group(pattern) + " }"
+
+    def group(self, pattern: A.Pattern) -> str:
+        """The inside of a group that means `pattern`."""
+        match pattern:
+            case A.Triples(patterns):
+                return " ".join(self.triple(t) for t in patterns)
+            case A.PathPattern(s, path, o):
+                return self.on_triples(f"{self.term(s)} {self.path(path)} {self.term(o)} .")
+            case A.Join(left, right):
+                return f"{self.nested(left)} {self.nested(right)}"
+            case A.LeftJoin(left, right, condition):
+                where = "" if condition is None else f" FILTER({self.expr(condition)})"
+                # The condition must stand in the very group of OPTIONAL to see the left side.
+                inside = self.nested(right) if condition is None else "{ " + self.nested(right) + where + " }"
+                return f"{self.nested(left)} OPTIONAL {inside}"
+            case A.Union(left, right):
+                return f"{self.nested(left)} UNION {self.nested(right)}"
+            case A.Minus(left, right):
+                return f"{self.nested(left)} MINUS {self.nested(right)}"
+            case A.Filter(condition, inner):
+                return f"{self.nested(inner)} FILTER({self.expr(condition)})"
+            case A.Extend(inner, var, expr):
+                return f"{self.nested(inner)} BIND({self.expr(expr)} AS {self.term(var)})"
+            case A.Values(variables, rows):
+                return self.values(variables, rows)
+            case A.InGraph(name, inner):
+                return self.in_graph(name, inner)
+            case A.InWindow(window, inner):
+                return self.in_window(window, inner)
+            case A.Service(name, inner, silent):
+                word = "SILENT " if silent else ""
+                return f"SERVICE {word}{self.term(name)} {self.nested(inner)}"
+        return "{ " + self.select(pattern) + " }"
+
+    def triple(self, t: A.TriplePattern) -> str:
+        s, p, o = self.term(t.s), self.term(t.p), self.term(t.o)
+        if not self.rows:
+            return f"{s} {p} {o} ."
+        # A blank node is a variable that no SELECT can see: the row's identity multiplies the
+        # solution without showing.
+        row = f"_:row{next(self.fresh)}"
+        return f"{row} {ROW_S} {s} . {row} {ROW_P} {p} . {row} {ROW_O} {o} ."
+
+    def on_triples(self, text: str) -> str:
+        """Text that needs plain triples, also where the active graph is a row graph."""
+        return f"GRAPH <{self.graph}> {{ {text} }}" if self.rows else text
+
+    def values(self, variables: tuple[A.Var, ...], rows: tuple[tuple[A.Term | A.Param | None, ...], ...]) -> str:
+        head = " ".join(self.term(v) for v in variables)
+        cells = (" ".join("UNDEF" if c is None else self.term(c) for c in row) for row in rows)
+        return f"VALUES ({head}) {{ " + " ".join(f"({row})" for row in cells) + " }"
+
+    def in_graph(self, name: NamedNode | A.Var | A.Param, inner: A.Pattern) -> str:
+        was, self.rows = self.rows, False
+        body = self.nested(inner)
+        self.rows = was
+        text = f"GRAPH {self.term(name)} {body}"
+        if isinstance(name, A.Var) and self.windows:
+            var = self.term(name)
+            text += f' FILTER(!(isIRI({var}) && STRSTARTS(STR({var}), "{WINDOW_PREFIX}")))'
+        return text
+
+    def in_window(self, window: str, inner: A.Pattern) -> str:
+        alternatives = [self.in_window_graph(w, inner) for w in self.windows[window]]
+        var = self.stream_vars.get(window)
+        if var is None:
+            (only,) = alternatives
+            return only
+        if not alternatives:  # no stream known yet: no solution
+            return f"VALUES {self.term(var)} {{ }}"
+        return " UNION ".join(
+            f"{{ {{ {text} }} VALUES {self.term(var)} {{ {w.stream} }} }}"
+            for w, text in zip(self.windows[window], alternatives, strict=True)
+        )
+
+    def in_window_graph(self, window: WindowGraph, inner: A.Pattern) -> str:
+        was = (self.rows, self.graph)
+        self.rows, self.graph = window.as_rows, window.graph
+        body = self.nested(inner)
+        self.rows, self.graph = was
+        return f"GRAPH <{window.rows if window.as_rows else window.graph}> {body}"
+
+    # -------------------------------------------------------------- selects
+
+    def select(self, pattern: A.Pattern) -> str:
+        """`pattern` as a SELECT query; modifiers are peeled from the outside in, as SPARQL nests them."""
+        tail = ""
+        if isinstance(pattern, A.Slice):
+            tail = f" OFFSET {pattern.offset}" if pattern.offset else ""
+            tail += "" if pattern.limit is None else f" LIMIT {pattern.limit}"
+            pattern = pattern.pattern
+        word = ""
+        if isinstance(pattern, A.Distinct | A.Reduced):
+            word = "DISTINCT " if isinstance(pattern, A.Distinct) else "REDUCED "
+            pattern = pattern.pattern
+        head: str | None = None
+        if isinstance(pattern, A.Project):
+            head = " ".join(self.term(v) for v in pattern.vars) or f"(1 AS {NOTHING})"
+            pattern = pattern.pattern
+        if isinstance(pattern, A.OrderBy):
+            keys = " ".join(f"{'DESC' if down else 'ASC'}({self.expr(e)})" for e, down in pattern.keys)
+            tail = f" ORDER BY {keys}{tail}"
+            pattern = pattern.pattern
+        if isinstance(pattern, A.Group) and head is None and not word and not tail:
+            return self.select_group(pattern)
+        return f"SELECT {word}{'*' if head is None else head} WHERE {self.nested(pattern)}{tail}"
+
+    def select_group(self, group: A.Group) -> str:
+        keys = [self.term(k) for k in group.keys]
+        parts = keys + [f"({self.aggregate(a)} AS {self.term(v)})" for v, a in group.aggregates]
+        if not parts:  # one group, nothing asked of it
+            parts = [f"(COUNT(*) AS {NOTHING})"]
+        by = f" GROUP BY {' '.join(keys)}" if keys else ""
+        return f"SELECT {' '.join(parts)} WHERE {self.nested(group.pattern)}{by}"
+
+
+def variable_name(var: A.Var) -> str:
+    """The name as SPARQL can write it; hidden variables (dot names) get a name no user writes."""
+    return "_kelda_" + var.name[1:] if var.name.startswith(".") else var.name
+
+
+def to_sparql(
+    query: A.Query,
+    *,
+    windows: Mapping[str, tuple[WindowGraph, ...]] | None = None,
+    now: Literal | None = None,
+) -> str:
+    """The text of `query` without its dataset clause (pass that to the store beside the text).
+
+    `windows` tells the graphs of each window: one, or for `STREAM ?var` one per known stream.
+    `now` replaces NOW(): a continuous query's present is its tick, not the wall clock.
+    """
+    stream_vars = {w.name: w.stream for w in query.windows if isinstance(w.stream, A.Var)}
+    writer = _Writer(windows or {}, stream_vars, now)
+    match query.form:
+        case A.Form.SELECT:
+            return writer.select(query.pattern)
+        case A.Form.ASK:
+            return f"ASK {writer.nested(query.pattern)}"
+        case A.Form.CONSTRUCT:
+            bound = visible_vars(query.pattern)
+            template = " ".join(_template_triple(writer, t, bound) for t in query.template)
+            return f"CONSTRUCT {{ {template} }} WHERE {writer.nested(query.pattern)}"
+        case A.Form.DESCRIBE:
+            terms = " ".join(writer.term(t) for t in query.describe)
+            return f"DESCRIBE {terms} WHERE {writer.nested(query.pattern)}"
+
+
+def _template_triple(writer: _Writer, t: A.TriplePattern, bound: frozenset[A.Var]) -> str:
+    def part(term: A.TermOrVar) -> str:
+        if isinstance(term, A.Var) and term.name.startswith(".") and term not in bound:
+            return "_:" + variable_name(term)
+        return writer.term(term)
+
+    return f"{part(t.s)} {part(t.p)} {part(t.o)} ."
+
+
+def visible_vars(pattern: A.Pattern) -> frozenset[A.Var]:
+    """The variables that a solution of `pattern` may bind."""
+    match pattern:
+        case A.Triples(patterns):
+            terms = (term for t in patterns for term in (t.s, t.p, t.o))
+            return frozenset(v for term in terms for v in _vars_of(term))
+        case A.PathPattern(s, _, o):
+            return frozenset([*_vars_of(s), *_vars_of(o)])
+        case A.Join(left, right) | A.LeftJoin(left, right) | A.Union(left, right):
+            return visible_vars(left) | visible_vars(right)
+        case A.Minus(left, _):
+            return visible_vars(left)
+        case A.Filter(_, inner) | A.OrderBy(inner) | A.Distinct(inner) | A.Reduced(inner) | A.Slice(inner):
+            return visible_vars(inner)
+        case A.InWindow(_, inner):
+            return visible_vars(inner)
+        case A.InGraph(name, inner) | A.Service(name, inner):
+            return visible_vars(inner) | frozenset(_vars_of(name))
+        case A.Extend(inner, var, _):
+            return visible_vars(inner) | {var}
+        case A.Values(variables, _):
+            return frozenset(variables)
+        case A.Group(_, keys, aggregates):
+            return frozenset(keys) | {v for v, _ in aggregates}
+        case A.Project(_, variables):
+            return frozenset(variables)
+    raise TypeError(f"not a pattern: {pattern!r}")
+
+
+def _vars_of(term: object) -> list[A.Var]:
+    return [term] if isinstance(term, A.Var) else []

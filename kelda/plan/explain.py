@@ -1,0 +1,85 @@
+"""How a query will be run, for a person to read."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from kelda.lang import algebra as A
+from kelda.lang.to_sparql import WINDOW_PREFIX, WindowGraph, to_sparql
+from pyoxigraph import NamedNode
+
+
+def explain(query: A.Query) -> str:
+    """The windows, the tree of operators, and what evaluates them."""
+    lines = [f"{query.dialect.value} {query.form.value}" + (f" {query.name}" if query.name else "")]
+    for window in query.windows:
+        lines.append(f"window {window.name} on {_show(window.stream)}: {_show_window(window.window)}")
+    lines += ["", *_tree(query.pattern, 0), ""]
+    if query.windows:
+        lines.append("evaluated by: the reference evaluator, anew at each report")
+    else:
+        lines.append("evaluated by: the store, once (a query without windows)")
+    graphs = {
+        w.name: (WindowGraph(NamedNode("urn:kelda:stream"), f"{WINDOW_PREFIX}{w.name}"),) for w in query.windows
+    }
+    lines += ["as SPARQL over window graphs:", "  " + to_sparql(query, windows=graphs)]
+    return "\n".join(lines)
+
+
+def _tree(node: A.Pattern, depth: int) -> list[str]:
+    pad = "  " * depth
+    children = [getattr(node, f.name) for f in fields(node)]  # type: ignore[arg-type]
+    patterns = [c for c in children if isinstance(c, A.Pattern)]
+    match node:
+        case A.Triples(triples):
+            return [pad + f"triple {_show(t.s)} {_show(t.p)} {_show(t.o)}" for t in triples] or [pad + "unit"]
+        case A.PathPattern(s, path, o):
+            return [pad + f"path {_show(s)} {path} {_show(o)}"]
+    detail = " ".join(_show(c) for c in children if not isinstance(c, A.Pattern) and c not in (None, (), 0))
+    lines = [f"{pad}{type(node).__name__} {detail}".rstrip()]
+    for child in patterns:
+        lines += _tree(child, depth + 1)
+    return lines
+
+
+def _show(value: object) -> str:
+    match value:
+        case A.Var(name):
+            return "?" + name
+        case A.Param(name):
+            return "$" + name
+        case A.VarRef(var):
+            return _show(var)
+        case A.Const(term):
+            return str(term)
+        case A.Call(op, args):
+            return f"{op}({', '.join(_show(a) for a in args)})"
+        case A.FunctionCall(function, args):
+            return f"{function}({', '.join(_show(a) for a in args)})"
+        case A.Aggregate(op, arg, distinct):
+            return f"{op}({'distinct ' if distinct else ''}{'*' if arg is None else _show(arg)})"
+        case A.Exists(pattern):
+            return "exists { " + "; ".join(line.strip() for line in _tree(pattern, 0)) + " }"
+        case tuple():
+            return "(" + " ".join(_show(v) for v in value) + ")"
+        case None:
+            return "undef"
+    return str(value)
+
+
+def _show_window(window: A.Window) -> str:
+    match window:
+        case A.NowWindow():
+            return "the present instant"
+        case A.AllWindow():
+            return "everything since registration"
+        case A.TimeWindow(length, slide, until, predicate):
+            text = f"the last {_show(length)} ms"
+            text += f" up to {until} ms ago" if until else ""
+            text += "" if slide is None else f", moving by {_show(slide)} ms"
+            return text + ("" if predicate is None else f", by the time in {predicate}")
+        case A.CountWindow(count, step, unit):
+            return f"the last {_show(count)} {unit.value}, moving by {_show(step)}"
+        case A.SessionWindow(gap):
+            return f"sessions that end after {_show(gap)} ms of silence"
+    return str(window)

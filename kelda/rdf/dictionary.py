@@ -1,0 +1,227 @@
+"""The dictionary: from hashed ids back to terms.
+
+It holds the canonical N-Triples text of each term once, in one block of bytes, and finds it by id through
+a hash table of flat arrays, so that millions of terms cost little more than their text. Inline ids are
+decoded without it.
+
+It promises that an id never stands for two terms: whoever brings a second one gets `IdCollisionError`.
+Not safe to be changed from two threads at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pyoxigraph import DefaultGraph
+
+from kelda.errors import IdCollisionError, UsageError
+from kelda.rdf import hash_kernels as kernels
+from kelda.rdf import ids as term_ids
+from kelda.rdf.hash_kernels import COLLISION, DONE, NEEDS_ROOM, PADDING
+from kelda.rdf.ids import DEFAULT_GRAPH, Term, decode_inline, from_text, padded
+from kelda.rdf.ntriples_kernels import term_id
+
+
+class Entries(NamedTuple):
+    """Some entries of a dictionary, to be sent or stored: entry i has the text
+    `texts[offsets[i]:offsets[i + 1]]`."""
+
+    ids: NDArray[np.int64]
+    texts: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+
+class Tables(NamedTuple):
+    """The arrays that kernels work on, as laid out in `hash_kernels`; `make_room` replaces them."""
+
+    slots: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    arena: NDArray[np.uint8]
+    counts: NDArray[np.int64]
+
+
+class Dictionary:
+    """Hashed ids and the terms they stand for. All dictionaries that meet must have the same `seed`."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+        self.generation = 0
+        """Grows with each `retain`: entry numbers (`entries(since)`) hold within one generation."""
+        self._tables = _empty(64, 4096)
+
+    def __len__(self) -> int:
+        return int(self._tables.counts[0])
+
+    def __contains__(self, id: int) -> bool:
+        return bool(kernels.find(self._tables.slots, np.array([id], np.int64))[0] >= 0)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory in use, spare room included."""
+        return sum(array.nbytes for array in self._tables)
+
+    # ------------------------------------------------------------------------ adding
+
+    def encode(self, term: Term | DefaultGraph) -> int:
+        """The id of a term, which is known from now on."""
+        if isinstance(term, DefaultGraph):
+            return DEFAULT_GRAPH
+        data = term_ids.text(term).encode()
+        buffer = padded(data)
+        id, check = term_id(buffer, len(data), np.uint64(self.seed))
+        if id > 0:
+            self._intern(id, check, buffer, len(data))
+        return int(id)
+
+    def add(self, id: int, text: str | bytes) -> None:
+        """Know the hashed `id` as the term with this canonical N-Triples text."""
+        data = text.encode() if isinstance(text, str) else text
+        if id <= 0 or not data:
+            raise UsageError(f"id {id} cannot be added with text {data!r}: only hashed (positive) ids have texts")
+        buffer = padded(data)
+        _, check = kernels.hash_span(buffer, 0, len(data), np.uint64(self.seed))
+        self._intern(id, check, buffer, len(data))
+
+    def add_batch(self, ids: ArrayLike, texts: bytes | NDArray[np.uint8], starts: ArrayLike, ends: ArrayLike) -> None:
+        """Know each hashed id as the term with the canonical text `texts[start:end]`."""
+        given, first, last = (np.ascontiguousarray(a, np.int64) for a in (ids, starts, ends))
+        if not given.size:
+            return
+        if not given.shape == first.shape == last.shape or given.ndim != 1:
+            raise UsageError("ids, starts and ends must be flat arrays of one length")
+        if given.min() <= 0 or first.min() < 0 or (last <= first).any() or last.max() > len(texts):
+            raise UsageError("ids must be hashed (positive) ids, and spans must lie within the texts, not empty")
+        buffer = _with_padding(texts, int(last.max()))
+        seed, position = np.uint64(self.seed), 0
+        while True:
+            status, position, entry = kernels.intern_spans(
+                *self._tables, seed, given, buffer, first, last, position
+            )
+            if status == DONE:
+                return
+            if status == COLLISION:
+                self.collision(entry, bytes(buffer[first[position] : last[position]]))
+            assert status == NEEDS_ROOM
+            self.make_room(1, int(last[position] - first[position]))
+
+    def _intern(self, id: int, check: int, buffer: NDArray[np.uint8], size: int) -> None:
+        self.make_room(1, size)
+        entry = kernels.intern(*self._tables, id, check, buffer, 0, size)
+        if entry < 0:
+            self.collision(-1 - entry, bytes(buffer[:size]))
+
+    def collision(self, entry: int, text: bytes) -> None:
+        """Fail: `text` came with the id of another entry."""
+        known = self._text(entry)
+        raise IdCollisionError(
+            f"two terms have the id {self._tables.ids[entry]}: {known} and {text.decode(errors='replace')}. "
+            f"The hash seed is {self.seed}; start again with another seed (the same one everywhere)."
+        )
+
+    # ------------------------------------------------------------------------ looking up
+
+    def term(self, id: int) -> Term | DefaultGraph:
+        """The term of an id."""
+        return self.terms([id])[0]
+
+    def terms(self, ids: Sequence[int] | NDArray[np.int64]) -> list[Term | DefaultGraph]:
+        """The terms of ids, in order; each distinct id is decoded once."""
+        distinct, places = np.unique(np.asarray(ids, np.int64), return_inverse=True)
+        entries = kernels.find(self._tables.slots, distinct)
+        decoded = [self._decode(id, entry) for id, entry in zip(distinct.tolist(), entries.tolist(), strict=True)]
+        return [decoded[place] for place in places.tolist()]
+
+    def _decode(self, id: int, entry: int) -> Term | DefaultGraph:
+        if id < 0:
+            return decode_inline(id)
+        if entry >= 0:
+            return from_text(self._text(entry))
+        if id == DEFAULT_GRAPH:
+            return DefaultGraph()
+        raise UsageError(
+            f"id {id} is not in this dictionary: its term was never added here, or has been let go by retain()"
+        )
+
+    def _text(self, entry: int) -> str:
+        start, end = self._tables.offsets[entry : entry + 2]
+        return self._tables.arena[start:end].tobytes().decode()
+
+    # ------------------------------------------------------------------------ parts of it
+
+    def entries(self, since: int = 0) -> Entries:
+        """The entries numbered `since`, `since` + 1, … in the order in which they were added.
+
+        `entries(since=n)` with n an earlier `len` of the same generation is what is new.
+        """
+        count, _ = self._tables.counts
+        offsets = self._tables.offsets[since : count + 1].copy()
+        texts = self._tables.arena[offsets[0] : offsets[-1]].copy()
+        return Entries(self._tables.ids[since:count].copy(), texts, offsets - offsets[0])
+
+    def add_entries(self, entries: Entries) -> None:
+        """Know what another dictionary of the same seed knew."""
+        self.add_batch(entries.ids, entries.texts, entries.offsets[:-1], entries.offsets[1:])
+
+    def retain(self, needed: ArrayLike) -> int:
+        """Let go of every term but those with the `needed` ids; the number of terms let go."""
+        found = kernels.find(self._tables.slots, np.unique(np.asarray(needed, np.int64)))
+        keep = np.sort(found[found >= 0])
+        _, ids, offsets, arena, counts = self._tables
+        starts, ends = offsets[keep], offsets[keep + 1]
+        released = int(counts[0]) - keep.size
+        self._tables = _empty(_capacity(keep.size), int((ends - starts).sum()) + PADDING)
+        self.generation += 1
+        self.add_batch(ids[keep], arena, starts, ends)
+        return released
+
+    # ------------------------------------------------------------------------ for kernels
+
+    @property
+    def tables(self) -> Tables:
+        """The arrays to hand to a kernel that interns; read them anew after `make_room`."""
+        return self._tables
+
+    def make_room(self, entries: int, size: int) -> None:
+        """Make sure that this many more entries, with `size` bytes of text in all, fit in."""
+        slots, ids, offsets, arena, counts = self._tables
+        count, used = counts.tolist()
+        if used + size + PADDING > arena.size:
+            grown = np.zeros(max(2 * arena.size, used + size + PADDING), np.uint8)
+            grown[:used] = arena[:used]
+            arena = grown
+        if 2 * (count + entries) > len(slots):
+            larger = _empty(_capacity(2 * (count + entries)), 0)
+            kernels.rehash(slots, larger.slots)
+            larger.ids[:count] = ids[:count]
+            larger.offsets[: count + 1] = offsets[: count + 1]
+            slots, ids, offsets = larger.slots, larger.ids, larger.offsets
+        self._tables = Tables(slots, ids, offsets, arena, counts)
+
+
+def _capacity(entries: int) -> int:
+    """Slots for this many entries: a power of two, at most half of it taken."""
+    return max(64, 1 << (2 * entries - 1).bit_length())
+
+
+def _empty(capacity: int, size: int) -> Tables:
+    most = capacity // 2
+    return Tables(
+        np.zeros((capacity, 2), np.int64),
+        np.zeros(most, np.int64),
+        np.zeros(most + 1, np.int64),
+        np.zeros(size, np.uint8),
+        np.zeros(2, np.int64),
+    )
+
+
+def _with_padding(texts: bytes | NDArray[np.uint8], end: int) -> NDArray[np.uint8]:
+    """The texts as kernels want them; copied only where they lack the padding."""
+    if isinstance(texts, np.ndarray):
+        if texts.size >= end + PADDING and texts.flags.c_contiguous and texts.flags.writeable:
+            return texts
+        texts = texts.tobytes()
+    return padded(texts)

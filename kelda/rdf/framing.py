@@ -1,0 +1,231 @@
+"""Streams from files and bytes: open, pick the framing, cut into chunks, read events.
+
+    for event in read_events("gps.tsnt.gz", on_reject=print):
+        ...
+
+Reading a stream is cutting it into chunks of whole records (`Chunker`) and reading each
+(`read_chunk`), here or on another machine: the events, the blank node labels and the line numbers
+of rejects are the same however the bytes were cut.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import yaml
+
+from kelda.errors import UsageError
+from kelda.rdf.compression import name_of, open_bytes, without_suffix
+from kelda.rdf.event import Event, Reject
+from kelda.rdf.framings.base import Chunk, Framing, Reading
+from kelda.rdf.framings.messages import MESSAGES
+from kelda.rdf.framings.ndjsonld import NDJSONLD
+from kelda.rdf.framings.nquads import NQUADS
+from kelda.rdf.framings.tabular import CSV, JSON
+from kelda.rdf.framings.tsnt import TSNT
+
+__all__ = ["FORMATS", "Chunk", "Chunker", "guess_format", "read_chunk", "read_events", "split_records"]
+
+FORMATS: dict[str, Framing] = {
+    "tsnt": TSNT,
+    "nquads": NQUADS,
+    "messages": MESSAGES,
+    "ndjsonld": NDJSONLD,
+    "csv": CSV,
+    "json": JSON,
+    "ndjson": JSON,
+}
+
+BLOCK = 1 << 20  # bytes read at a time
+RECORDS = 4096  # the most records of a chunk
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def guess_format(path: str | Path) -> str:
+    """The format that a file name stands for, looking through .gz, .bz2, .xz and .zst."""
+    inner = without_suffix(path)
+    extension = inner.suffix.lower().removeprefix(".")
+    for name, framing in FORMATS.items():
+        if extension in framing.extensions:
+            return name
+    known = "\n".join(
+        f"  {name:9} .{', .'.join(framing.extensions)}: {framing.about}"
+        for name, framing in FORMATS.items()
+        if name == framing.name
+    )
+    raise UsageError(f"cannot tell the stream format of '{path}' from its name; say which it is:\n{known}")
+
+
+def framing_of(format: str) -> Framing:
+    """The framing by its name."""
+    framing = FORMATS.get(format)
+    if framing is None:
+        raise UsageError(f"unknown stream format '{format}'; there are: {', '.join(FORMATS)}")
+    return framing
+
+
+def prepare_mapping(format: str, mapping: Any) -> Any:
+    """A mapping (a dict, or a YAML or JSON file) checked for the format and made ready for use.
+
+    What this returns is taken as a `mapping` by everything here, so that it is checked only once.
+    """
+    if isinstance(mapping, _Ready):
+        if mapping.framing is not framing_of(format):
+            raise UsageError(f"the mapping was prepared for '{mapping.framing.name}', not for '{format}'")
+        return mapping
+    if isinstance(mapping, (str, Path)):
+        mapping = _load(Path(mapping))
+    if mapping is not None and not isinstance(mapping, Mapping):
+        raise UsageError(f"a mapping must be a table of names and values, not {type(mapping).__name__}")
+    framing = framing_of(format)
+    return _Ready(framing, framing.prepare(mapping))
+
+
+class _Ready:
+    def __init__(self, framing: Framing, mapping: Any) -> None:
+        self.framing, self.mapping = framing, mapping
+
+
+def _load(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the mapping {path}: {error}") from error
+    try:
+        return json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError) as error:
+        raise UsageError(f"the mapping {path} is broken: {error}") from error
+
+
+class Chunker:
+    """Cuts a stream of bytes, fed in any portions, into chunks of whole records.
+
+        chunker = Chunker("messages")
+        chunks = chunker.feed(b"…") + chunker.feed(b"…") + chunker.finish()
+    """
+
+    def __init__(self, format: str, *, mapping: Any = None, max_records: int = RECORDS) -> None:
+        if max_records < 1:
+            raise UsageError(f"max_records must be at least 1, not {max_records}")
+        ready = prepare_mapping(format, mapping)
+        self._splitter = ready.framing.splitter(ready.mapping)
+        self._context: bytes = getattr(ready.mapping, "first", b"")
+        self._max_records = max_records
+        self._rest = b""
+        self._line, self._ordinal = 1, 0
+        self._started = False
+
+    def feed(self, data: bytes) -> list[Chunk]:
+        """The chunks that are complete now; what is not stays here."""
+        return self._cut(data, at_end=False)
+
+    def finish(self) -> list[Chunk]:
+        """The stream has ended: the chunks that were left."""
+        return self._cut(b"", at_end=True)
+
+    def _cut(self, data: bytes, at_end: bool) -> list[Chunk]:
+        data = self._rest + data
+        if not self._started:
+            if len(data) < len(_BOM) and not at_end:
+                self._rest = data
+                return []
+            data, self._started = data.removeprefix(_BOM), True
+        chunks: list[Chunk] = []
+        start = end = records = 0
+        context = self._context
+
+        def close() -> None:
+            nonlocal start, records, context
+            if records:
+                chunks.append(Chunk(self._line, self._ordinal, context, data[start:end]))
+            self._line += data.count(b"\n", start, end)
+            self._ordinal += records
+            start, records, context = end, 0, self._context
+
+        for cut in self._splitter.cuts(data, at_end):
+            if not cut.record:
+                close()
+            end, self._context = cut.end, cut.context
+            records += cut.record
+            if not cut.record or records == self._max_records:
+                close()
+        close()
+        self._rest = data[start:]
+        return chunks
+
+
+def split_records(format: str, data: bytes, *, at_end: bool = False, mapping: Any = None) -> int:
+    """How many bytes of `data`, which starts at a record boundary, are complete records.
+
+    A CSV header counts as one. To read the parts alone, with what they need of the earlier ones,
+    use `Chunker`.
+    """
+    if at_end:
+        return len(data)
+    ready = prepare_mapping(format, mapping)
+    cuts = ready.framing.splitter(ready.mapping).cuts(data, at_end)
+    return cuts[-1].end if cuts else 0
+
+
+def read_chunk(
+    chunk: Chunk,
+    format: str,
+    *,
+    time_predicate: str | None = None,
+    mapping: Any = None,
+    on_reject: Callable[[Reject], None],
+    name: str = "",
+) -> Iterator[Event]:
+    """The events of one chunk."""
+    ready = prepare_mapping(format, mapping)
+    return ready.framing.read(chunk, Reading(name, on_reject, time_predicate, ready.mapping))
+
+
+def read_events(
+    source: str | Path | bytes | BinaryIO,
+    *,
+    format: str | None = None,
+    time_predicate: str | None = None,
+    mapping: str | Path | Mapping[str, Any] | None = None,
+    on_reject: Callable[[Reject], None],
+    name: str = "",
+    on_bytes: Callable[[int], None] | None = None,
+) -> Iterator[Event]:
+    """The events of a stream: a path, bytes, or a binary file object, compressed or not.
+
+    A record that cannot be read goes to `on_reject`, and the stream goes on; to stop there, raise.
+    `name` is the stream's name in rejects, and part of the labels of blank nodes that belong to one
+    record (default: the path). `on_bytes` hears how many bytes of the source were read.
+    The mapping and the format are checked before this returns.
+    """
+    if format is None:
+        where = name_of(source)
+        if not where:
+            raise UsageError(f"say the format of the stream; there are: {', '.join(FORMATS)}")
+        format = guess_format(where)
+    ready = prepare_mapping(format, mapping)
+    name = name or name_of(source)
+    if isinstance(source, (str, Path)) and not Path(source).is_file():
+        open_bytes(source).close()  # raises what is wrong with it, now rather than at the first event
+    how = Reading(name, on_reject, time_predicate, ready.mapping)
+    return _events(source, format, ready, how, on_bytes)
+
+
+def _events(
+    source: str | Path | bytes | BinaryIO,
+    format: str,
+    ready: _Ready,
+    how: Reading,
+    on_bytes: Callable[[int], None] | None,
+) -> Iterator[Event]:
+    chunker = Chunker(format, mapping=ready)
+    with open_bytes(source, on_bytes=on_bytes) as reader:
+        while block := reader.read1(BLOCK):  # type: ignore[attr-defined]  # what is there, without waiting for more
+            for chunk in chunker.feed(block):
+                yield from ready.framing.read(chunk, how)
+    for chunk in chunker.finish():
+        yield from ready.framing.read(chunk, how)

@@ -1,0 +1,126 @@
+"""What every framing shares: chunks of whole records, and the two things a framing can do.
+
+The law of this folder: *the events do not depend on how the bytes were cut*. A splitter says
+where records end and what a later record needs to know of the earlier ones (its context:
+prefixes, a CSV header, the active JSON-LD context), so a chunk can be read alone, anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from kelda.errors import UsageError
+from kelda.rdf.event import Event, Reject
+
+# A quoted text that does not close within this many bytes is taken for a forgotten quote: the
+# record is broken, and reading goes on at the next one instead of swallowing the whole stream.
+LONGEST_QUOTE = 16 * 1024 * 1024
+
+_WHERE = re.compile(r"^Parser error at line \d+.*?: ")
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some whole records of a stream, readable alone.
+
+    `first_line` is the line (from 1) on which `data` starts, `ordinal` the number of records
+    before it, `context` what the earlier records left behind that these need.
+    """
+
+    first_line: int
+    ordinal: int
+    context: bytes
+    data: bytes
+
+
+class Cut(NamedTuple):
+    """Where a record ends, and the context from there on. `record` is False for bytes that are no
+    record themselves (a header, a context line, the blank tail of a file)."""
+
+    end: int
+    context: bytes
+    record: bool = True
+
+
+class Splitter(Protocol):
+    """Finds the ends of records in a growing buffer."""
+
+    def cuts(self, data: bytes, at_end: bool) -> list[Cut]:
+        """The cuts in `data`, which starts at a record boundary. What lies behind the last cut
+        is incomplete: the caller hands it in again, at the front, with the bytes that follow.
+        With `at_end` nothing follows, and every byte belongs to some cut."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the caller wants records read: the same for all chunks of one stream.
+
+    `name` names the stream in rejects and keeps the blank nodes of different streams apart.
+    """
+
+    name: str
+    on_reject: Callable[[Reject], None]
+    time_predicate: str | None = None
+    mapping: Any = None
+
+    def reject(self, line: int, reason: str, record: bytes | str) -> None:
+        text = record.decode("utf-8", "replace") if isinstance(record, bytes) else record
+        self.on_reject(Reject(self.name, line, reason, text.strip("\r\n")[:200]))
+
+
+class Framing(Protocol):
+    """One way to write a stream down."""
+
+    name: str
+    about: str
+    extensions: tuple[str, ...]
+
+    def prepare(self, mapping: Mapping[str, Any] | None) -> Any:
+        """The mapping, checked and made ready for `Reading.mapping`; UsageError if it is no good."""
+        ...
+
+    def splitter(self, mapping: Any) -> Splitter: ...
+
+    def read(self, chunk: Chunk, how: Reading) -> Iterator[Event]: ...
+
+
+class RecordError(Exception):
+    """A record that cannot be read; its text is the reason. Never leaves a framing."""
+
+
+def no_mapping(name: str, mapping: Mapping[str, Any] | None) -> None:
+    """For framings that are RDF already."""
+    if mapping is not None:
+        raise UsageError(
+            f"format '{name}' takes no mapping: its records are RDF already (mappings are for csv, json, ndjsonld)"
+        )
+
+
+def reason_of(error: SyntaxError, first_line: int | None = None) -> str:
+    """A parser's complaint without its own line number; with `first_line`, the line in the stream."""
+    text = _WHERE.sub("", str(error.msg))
+    if first_line is not None and error.lineno is not None:
+        return f"line {first_line + error.lineno - 1}: {text}"
+    return text
+
+
+_LINE_END = re.compile(rb"\n")
+
+
+def line_ends(data: bytes, at_end: bool) -> list[int]:
+    """The offset behind each line of `data`; at the end the last line needs no newline."""
+    ends = [found.end() for found in _LINE_END.finditer(data)]
+    if at_end and data and not data.endswith(b"\n"):
+        ends.append(len(data))
+    return ends
+
+
+class LineSplitter:
+    """One line, one record; lines know nothing of each other."""
+
+    def cuts(self, data: bytes, at_end: bool) -> list[Cut]:
+        return [Cut(end, b"") for end in line_ends(data, at_end)]

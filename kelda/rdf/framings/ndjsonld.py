@@ -1,0 +1,161 @@
+"""`ndjsonld`: newline-delimited JSON-LD, one document a line = one event.
+
+A line `{"@context": …}` and nothing else is no event: it sets the context of the lines below it
+(they may add their own). The mapping can give that context for the start of the stream, and the
+contents of contexts that are named by their address, since Kelda fetches nothing from the network:
+
+    "@context": {"@vocab": "http://example.org/"}
+    contexts: {"https://schema.org/": {"@vocab": "https://schema.org/"}}
+
+`{}` is an event without quads. Blank nodes belong to their line and are renamed by its number.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyoxigraph import NamedNode, Quad, RdfFormat, parse
+
+from kelda.errors import UsageError
+from kelda.rdf.event import Event
+from kelda.rdf.framings.base import Chunk, Cut, Framing, Reading, RecordError, line_ends, reason_of
+from kelda.rdf.framings.blanks import scope_of, scoped
+from kelda.rdf.framings.eventtime import event_time
+
+# JSON-LD leaves out, in silence, what has a relative IRI and no base. With this base the relative
+# IRIs can be seen, and the record be rejected.
+_NO_BASE = "x-kelda-relative://"
+
+
+class ContextMapping:
+    """The mapping of an ndjsonld stream: its first context, and what the addresses stand for."""
+
+    def __init__(self, given: Mapping[str, Any] | None = None) -> None:
+        given = given or {}
+        unknown = set(given) - {"@context", "contexts"}
+        if unknown:
+            raise UsageError(
+                f"the mapping has {', '.join(map(repr, sorted(map(str, unknown))))}; "
+                "for ndjsonld it can have '@context' and 'contexts'"
+            )
+        contexts = given.get("contexts", {})
+        if not isinstance(contexts, Mapping):
+            raise UsageError("'contexts' of the mapping must give a JSON-LD context for each address")
+        self.contexts = {address: _inner(context) for address, context in contexts.items()}
+        self.first = b""
+        if "@context" in given:
+            self.first = json.dumps(given["@context"]).encode()
+
+    def filled_in(self, context: Any) -> Any:
+        """The context with the addresses that the mapping knows replaced by what they stand for."""
+        if isinstance(context, str):
+            return self.contexts.get(context, context)
+        if isinstance(context, list):
+            return [self.filled_in(part) for part in context]
+        return context
+
+
+def _inner(context: Any) -> Any:
+    return context["@context"] if isinstance(context, Mapping) and "@context" in context else context
+
+
+class ContextLineSplitter:
+    """Lines; a line that is a context and nothing else is no record."""
+
+    def __init__(self, context: bytes) -> None:
+        self._context = context
+
+    def cuts(self, data: bytes, at_end: bool) -> list[Cut]:
+        cuts = []
+        start = 0
+        for end in line_ends(data, at_end):
+            line = data[start:end]
+            context = _context_line(line)
+            if context is not None:
+                self._context = context
+            cuts.append(Cut(end, self._context, record=context is None and not line.isspace()))
+            start = end
+        return cuts
+
+
+def _context_line(line: bytes) -> bytes | None:
+    if b'"@context"' not in line:
+        return None
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None  # the reader rejects the line and says why
+    if isinstance(found, dict) and list(found) == ["@context"]:
+        return json.dumps(found["@context"]).encode()
+    return None
+
+
+class NdJsonLd:
+    name = "ndjsonld"
+    about = "newline-delimited JSON-LD, one document a line"
+    extensions: tuple[str, ...] = ("ndjsonld", "jsonld")
+
+    def prepare(self, mapping: Mapping[str, Any] | None) -> ContextMapping:
+        return ContextMapping(mapping)
+
+    def splitter(self, mapping: Any) -> ContextLineSplitter:
+        return ContextLineSplitter(mapping.first)
+
+    def read(self, chunk: Chunk, how: Reading) -> Iterator[Event]:
+        start, line, ordinal, context = 0, chunk.first_line, chunk.ordinal, chunk.context
+        for cut in ContextLineSplitter(chunk.context).cuts(chunk.data, at_end=True):
+            text = chunk.data[start : cut.end]
+            if cut.record:
+                try:
+                    quads = scoped(_quads(text, context, how.mapping), scope_of(how.name, ordinal))
+                    event = Event(event_time(quads, how.time_predicate), quads)
+                except RecordError as error:
+                    how.reject(line, str(error), text)
+                else:
+                    yield event
+                ordinal += 1
+            start, context, line = cut.end, cut.context, line + 1
+
+
+def _quads(text: bytes, context: bytes, mapping: ContextMapping) -> list[Quad]:
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise RecordError(f"not a JSON document: {error}") from None
+    except RecursionError:
+        raise RecordError("the JSON document is nested too deeply") from None
+    if not isinstance(document, (dict, list)):
+        raise RecordError("expected a JSON object")
+    if not document:
+        return []
+    if mapping.contexts:
+        if isinstance(document, dict) and "@context" in document:
+            document["@context"] = mapping.filled_in(document["@context"])
+            text = json.dumps(document).encode()
+        if context:
+            context = json.dumps(mapping.filled_in(json.loads(context))).encode()
+    if context:
+        text = b'{"@context":%s,"@graph":%s}' % (context, text)
+    try:
+        quads = list(parse(text, RdfFormat.JSON_LD, base_iri=_NO_BASE))
+    except SyntaxError as error:
+        if "LoadDocumentCallback" in str(error):
+            raise RecordError(
+                "the @context is an address, and Kelda fetches nothing from the network: "
+                "give its contents in the mapping, under 'contexts'"
+            ) from None
+        raise RecordError(reason_of(error)) from None
+    for quad in quads:
+        for term in (quad.subject, quad.predicate, quad.object, quad.graph_name):
+            if isinstance(term, NamedNode) and term.value.startswith(_NO_BASE):
+                raise RecordError(
+                    f"relative IRI '{term.value[len(_NO_BASE):].lstrip('/')}': give an @base in the @context"
+                )
+    if not quads:
+        raise RecordError("the document says nothing: does its @context define its keys?")
+    return quads
+
+
+NDJSONLD: Framing = NdJsonLd()

@@ -1,0 +1,659 @@
+"""Kernels: from N-Triples text to ids, for one canonical term and for a whole buffer of lines.
+
+`parse` reads the common forms only, and those exactly as pyoxigraph does. Whatever it is not sure about
+(escapes that canonical text would not have, unusual IRIs and language tags, triple terms, and all that is
+wrong) it marks as *slow* and leaves to pyoxigraph, so the kernel never has to judge a line invalid.
+
+Canonical text escapes four characters (quote, backslash, line feed, carriage return) and no others, has
+no `^^xsd:string`, and language tags in lower case. The layout of inline ids is described in `ids.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from kelda.rdf.hash_kernels import COLLISION, DONE, NEEDS_ROOM, has_room, hash_span, intern, load64
+
+# Tags of inline ids, 5 bits; `ids.Kind` gives them names.
+INTEGER, BOOLEAN, DECIMAL, DATETIME, STRING = 1, 2, 3, 4, 5
+DOUBLE, DOUBLE_E, FLOAT, FLOAT_E = 6, 7, 8, 9
+
+_TOP = np.int64(-(2**63))
+
+# Exactly representable, and so is every quotient's rounding: see ids.numeric_values.
+_DECIMAL_LIMIT = 10**15
+_DOUBLE_LIMIT = 2**53
+_DOUBLE_E_LIMIT = 2**47
+_FLOAT_LIMIT = 2**24
+
+# What `parse` keeps in its state between calls.
+POSITION, LINE, ROWS, SLOW, LINE_SIZE, CLASH_ENTRY, CLASH_START, CLASH_END = range(8)
+STATE_SIZE = 8
+# Why a line is slow.
+UNSURE, BAD_TIME = 0, 1
+
+_TAB, _LF, _CR, _SPACE, _QUOTE, _HASH, _PERCENT, _MINUS, _PLUS, _DOT = 9, 10, 13, 32, 34, 35, 37, 45, 43, 46
+_SLASH, _ZERO, _NINE, _COLON, _LESS, _GREATER, _QUESTION, _AT = 47, 48, 57, 58, 60, 62, 63, 64
+_BACKSLASH, _CARET, _UNDERSCORE = 92, 94, 95
+
+
+def _word(text: bytes) -> np.uint64:
+    return np.uint64(int.from_bytes(text.ljust(8, b"\0"), "little"))
+
+
+_HTTP = _word(b"<http://")
+_XSD = b"http://www.w3.org/2001/XMLSchema#"
+_XSD_0, _XSD_1, _XSD_2, _XSD_3 = (_word(_XSD[i : i + 8]) for i in range(0, 32, 8))
+_RDF = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_RDF_2, _RDF_3, _RDF_4 = (_word(_RDF[i : i + 8]) for i in range(16, 40, 8))
+_NAME_INTEGER, _NAME_BOOLEAN, _NAME_DECIMAL = _word(b"integer"), _word(b"boolean"), _word(b"decimal")
+_NAME_DATETIME, _NAME_STRING = _word(b"dateTime"), _word(b"string")
+_NAME_DOUBLE, _NAME_FLOAT = _word(b"double"), _word(b"float")
+_TRUE, _FALSE = _word(b"true"), _word(b"false")
+_ONE, _EIGHT = np.uint64(1), np.uint64(8)
+
+# Bits of _CLASS: what an ASCII byte may be part of.
+_IRI, _HOST, _LABEL, _ALPHA, _DIGIT, _HEX = 1, 2, 4, 8, 16, 32
+
+
+def _classes() -> np.ndarray:
+    table = np.zeros(256, np.uint8)
+    for byte in range(128):
+        c = chr(byte)
+        alpha, digit = c.isalpha(), c.isdigit()
+        table[byte] = (
+            _IRI * (alpha or digit or c in "-._~!$&'()*+,;=:@/?")
+            + _HOST * (alpha or digit or c in "-._~")
+            + _LABEL * (alpha or digit or c in "_-")
+            + _ALPHA * alpha
+            + _DIGIT * digit
+            + _HEX * (c in "0123456789abcdefABCDEF")
+        )
+    return table
+
+
+_CLASS = _classes()
+_DAYS_BEFORE_MONTH = np.array([0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334], np.int64)
+_DAYS_IN_MONTH = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
+
+
+# ------------------------------------------------------------------------------ inline values
+
+
+@njit(cache=True, nogil=True)
+def _inline(tag, value):  # type: ignore[no-untyped-def]
+    return _TOP | np.int64(tag) << 58 | (np.int64(value) & ((1 << 58) - 1))
+
+
+@njit(cache=True, nogil=True)
+def _short_word(buf, start, end):  # type: ignore[no-untyped-def]
+    """The up to eight bytes of a span as one word; 0 for a longer span."""
+    if end - start > 8 or end == start:
+        return np.uint64(0)
+    word = load64(buf, start)
+    if end - start < 8:
+        word &= (_ONE << (_EIGHT * np.uint64(end - start))) - _ONE
+    return word
+
+
+@njit(cache=True, nogil=True)
+def _string(buf, start, end):  # type: ignore[no-untyped-def]
+    """Inline id of the string with this canonical text; 0 where it has more than 7 bytes, or a NUL.
+
+    The first byte is the highest, so ids of short strings sort as the strings do.
+    """
+    if end - start > 14:
+        return np.int64(0)
+    value = np.int64(0)
+    size = 0
+    i = start
+    while i < end:
+        c = np.int64(buf[i])
+        if c == _BACKSLASH:
+            i += 1
+            c = np.int64(buf[i])
+            if c == 110:
+                c = _LF
+            elif c == 114:
+                c = _CR
+        if c == 0 or size == 7:
+            return np.int64(0)
+        value = value << 8 | c
+        size += 1
+        i += 1
+    return _inline(STRING, value << 8 * (7 - size))
+
+
+@njit(cache=True, nogil=True)
+def _digits(buf, start, end):  # type: ignore[no-untyped-def]
+    """The number that a span of digits spells; -1 if there is something else in it."""
+    value = np.int64(0)
+    for i in range(start, end):
+        digit = np.int64(buf[i]) - _ZERO
+        if digit < 0 or digit > 9:
+            return np.int64(-1)
+        value = 10 * value + digit
+    return value
+
+
+@njit(cache=True, nogil=True)
+def _integer(buf, start, end):  # type: ignore[no-untyped-def]
+    negative = start < end and buf[start] == _MINUS
+    first = start + 1 if negative else start
+    if first == end or end - first > 18:
+        return np.int64(0)
+    if buf[first] == _ZERO and (negative or end - first > 1):
+        return np.int64(0)
+    value = _digits(buf, first, end)
+    if value < 0 or value >= 1 << 57:
+        return np.int64(0)
+    return _inline(INTEGER, -value if negative else value)
+
+
+@njit(cache=True, nogil=True)
+def _number(buf, start, end, plain, scientific, limit, scientific_limit):  # type: ignore[no-untyped-def]
+    """Inline id of -?digits(.digits)? under tag `plain`, or of -?d(.digits)?E-?digits under `scientific`.
+
+    0 where the text has another form, or does not come back from (mantissa, scale, exponent) as it is.
+    """
+    negative = start < end and buf[start] == _MINUS
+    i = start + 1 if negative else start
+    first = i
+    mantissa = np.int64(0)
+    digits = 0
+    point = np.int64(-1)
+    while i < end:
+        c = np.int64(buf[i])
+        if _ZERO <= c <= _NINE:
+            mantissa = 10 * mantissa + c - _ZERO
+            digits += 1
+            if digits > 17:
+                return np.int64(0)
+        elif c == _DOT and point < 0:
+            point = i
+        else:
+            break
+        i += 1
+    whole = (point if point >= 0 else i) - first
+    scale = i - point - 1 if point >= 0 else 0
+    if whole == 0 or (point >= 0 and scale == 0) or scale > 15:
+        return np.int64(0)
+    if (whole > 1 and buf[first] == _ZERO) or (negative and mantissa == 0):
+        return np.int64(0)
+    signed = -mantissa if negative else mantissa
+    if i == end:
+        if mantissa >= limit:
+            return np.int64(0)
+        return _inline(plain, np.int64(scale) << 54 | (signed & ((1 << 54) - 1)))
+    if scientific == 0 or buf[i] != 69 or whole != 1 or mantissa >= scientific_limit:
+        return np.int64(0)
+    i += 1
+    down = i < end and buf[i] == _MINUS
+    if down:
+        i += 1
+    if i == end or end - i > 2 or (buf[i] == _ZERO and (down or end - i > 1)):
+        return np.int64(0)
+    exponent = _digits(buf, i, end)
+    if exponent < 0 or exponent > 31:
+        return np.int64(0)
+    if down:
+        exponent = -exponent
+    # A power of ten that is exact in the type makes the value exactly rounded.
+    reach = 22 if scientific == DOUBLE_E else 10
+    if exponent - scale > reach or scale - exponent > reach:
+        return np.int64(0)
+    packed = (exponent & 63) << 52 | np.int64(scale) << 48 | (signed & ((1 << 48) - 1))
+    return _inline(scientific, packed)
+
+
+@njit(cache=True, nogil=True)
+def _datetime(buf, start, end):  # type: ignore[no-untyped-def]
+    """Inline id of YYYY-MM-DDThh:mm:ss(.f{1,3})?(Z|±hh:mm)?; 0 where it does not fit or is no such date."""
+    if end - start < 19:
+        return np.int64(0)
+    if not (
+        buf[start + 4] == _MINUS
+        and buf[start + 7] == _MINUS
+        and buf[start + 10] == 84
+        and buf[start + 13] == _COLON
+        and buf[start + 16] == _COLON
+    ):
+        return np.int64(0)
+    year = _digits(buf, start, start + 4)
+    month = _digits(buf, start + 5, start + 7)
+    day = _digits(buf, start + 8, start + 10)
+    hour = _digits(buf, start + 11, start + 13)
+    minute = _digits(buf, start + 14, start + 16)
+    second = _digits(buf, start + 17, start + 19)
+    if year < 1 or month < 1 or month > 12 or day < 1:
+        return np.int64(0)
+    if hour < 0 or hour > 23 or minute < 0 or minute > 59 or second < 0 or second > 59:
+        return np.int64(0)
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if day > _DAYS_IN_MONTH[month] + (1 if leap and month == 2 else 0):
+        return np.int64(0)
+    i = start + 19
+    places = np.int64(0)
+    millis = np.int64(0)
+    if i < end and buf[i] == _DOT:
+        i += 1
+        while i < end and _CLASS[buf[i]] & _DIGIT:
+            millis = 10 * millis + np.int64(buf[i]) - _ZERO
+            places += 1
+            i += 1
+            if places > 3:
+                return np.int64(0)
+        if places == 0:
+            return np.int64(0)
+        for _ in range(3 - places):
+            millis *= 10
+    zone = np.int64(0)
+    if end - i == 1 and buf[i] == 90:
+        zone = np.int64(1)
+    elif end - i == 6 and buf[i + 3] == _COLON and (buf[i] == _PLUS or buf[i] == _MINUS):
+        hours = _digits(buf, i + 1, i + 3)
+        minutes = _digits(buf, i + 4, i + 6)
+        offset = 60 * hours + minutes
+        if hours < 0 or minutes < 0 or minutes > 59 or minutes % 15 != 0 or offset > 14 * 60:
+            return np.int64(0)
+        if buf[i] == _MINUS:
+            if offset == 0:
+                return np.int64(0)
+            offset = -offset
+        zone = 58 + offset // 15
+    elif i != end:
+        return np.int64(0)
+    past = year - 1
+    days = 365 * past + past // 4 - past // 100 + past // 400 + _DAYS_BEFORE_MONTH[month] + day - 1
+    if leap and month > 2:
+        days += 1
+    clock = ((days * 24 + hour) * 60 + minute) * 60 + second
+    return _inline(DATETIME, (clock * 1000 + millis) << 9 | places << 7 | zone)
+
+
+@njit(cache=True, nogil=True)
+def _xsd_name(buf, start, end):  # type: ignore[no-untyped-def]
+    """The local name, as a word, of a datatype of XML Schema with a short name; otherwise 0."""
+    if end - start < 34 or end - start > 41 or buf[start + 32] != _HASH:
+        return np.uint64(0)
+    if load64(buf, start) != _XSD_0 or load64(buf, start + 8) != _XSD_1:
+        return np.uint64(0)
+    if load64(buf, start + 16) != _XSD_2 or load64(buf, start + 24) != _XSD_3:
+        return np.uint64(0)
+    return _short_word(buf, start + 33, end)
+
+
+@njit(cache=True, nogil=True)
+def _typed(buf, start, end, name):  # type: ignore[no-untyped-def]
+    """Inline id of the literal with this lexical form and XML Schema datatype; 0 where it has none."""
+    if name == _NAME_INTEGER:
+        return _integer(buf, start, end)
+    if name == _NAME_DECIMAL:
+        return _number(buf, start, end, DECIMAL, 0, _DECIMAL_LIMIT, 0)
+    if name == _NAME_DOUBLE:
+        return _number(buf, start, end, DOUBLE, DOUBLE_E, _DOUBLE_LIMIT, _DOUBLE_E_LIMIT)
+    if name == _NAME_FLOAT:
+        inline = _number(buf, start, end, FLOAT, FLOAT_E, _FLOAT_LIMIT, _FLOAT_LIMIT)
+        # 10^10 is the last power of ten that a float holds exactly.
+        if (inline >> 58) & 31 == FLOAT and (inline >> 54) & 15 > 10:
+            return np.int64(0)
+        return inline
+    if name == _NAME_DATETIME:
+        return _datetime(buf, start, end)
+    if name == _NAME_BOOLEAN:
+        word = _short_word(buf, start, end)
+        if word == _TRUE:
+            return _inline(BOOLEAN, 1)
+        if word == _FALSE:
+            return _inline(BOOLEAN, 0)
+    return np.int64(0)
+
+
+@njit(cache=True, nogil=True)
+def term_id(buf, end, seed):  # type: ignore[no-untyped-def]
+    """(id, check) of the term whose canonical text is `buf[:end]`; check 0 for inline ids."""
+    inline = np.int64(0)
+    if buf[0] == _QUOTE:
+        close = end - 1
+        while buf[close] != _QUOTE:
+            close -= 1
+        if close == end - 1:
+            inline = _string(buf, 1, close)
+        elif buf[close + 1] == _CARET:
+            inline = _typed(buf, 1, close, _xsd_name(buf, close + 4, end - 1))
+    if inline != 0:
+        return inline, np.int64(0)
+    return hash_span(buf, 0, end, seed)
+
+
+# ------------------------------------------------------------------------------ scanning
+#
+# Buffers end with a line feed, which no term contains, so no scan runs past the end.
+
+
+@njit(cache=True, nogil=True)
+def _utf8(buf, start, end, iri):  # type: ignore[no-untyped-def]
+    """Whether a span that ends before an ASCII byte is UTF-8 (and, in an IRI, of U+00A0 .. U+D7FF)."""
+    i = start
+    while i < end:
+        c = buf[i]
+        if c < 0x80:
+            i += 1
+            continue
+        second = buf[i + 1]
+        if second & 0xC0 != 0x80:
+            return False
+        if 0xC2 <= c <= 0xDF:
+            if iri and c == 0xC2 and second < 0xA0:
+                return False
+            i += 2
+            continue
+        if buf[i + 2] & 0xC0 != 0x80:
+            return False
+        if 0xE0 <= c <= 0xEF:
+            if (c == 0xE0 and second < 0xA0) or (c == 0xED and second > 0x9F) or (iri and c > 0xED):
+                return False
+            i += 3
+            continue
+        if iri or c < 0xF0 or c > 0xF4 or buf[i + 3] & 0xC0 != 0x80:
+            return False
+        if (c == 0xF0 and second < 0x90) or (c == 0xF4 and second > 0x8F):
+            return False
+        i += 4
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _iri(buf, start):  # type: ignore[no-untyped-def]
+    """The position after the absolute IRI at `start` (which is at '<'); -1 when unsure."""
+    if load64(buf, start) == _HTTP:
+        i = start + 8
+        authority = True
+    else:
+        i = start + 1
+        if not _CLASS[buf[i]] & _ALPHA:
+            return -1
+        while _CLASS[buf[i]] & (_ALPHA | _DIGIT) or buf[i] == _PLUS or buf[i] == _MINUS or buf[i] == _DOT:
+            i += 1
+        if buf[i] != _COLON:
+            return -1
+        i += 1
+        authority = buf[i] == _SLASH and buf[i + 1] == _SLASH
+        if authority:
+            i += 2
+    if authority:
+        while _CLASS[buf[i]] & _HOST:
+            i += 1
+        if buf[i] == _COLON:
+            i += 1
+            while _CLASS[buf[i]] & _DIGIT:
+                i += 1
+        if buf[i] != _SLASH and buf[i] != _GREATER and buf[i] != _HASH and buf[i] != _QUESTION:
+            return -1
+    fragment = False
+    foreign = False
+    while True:
+        c = buf[i]
+        if _CLASS[c] & _IRI:
+            i += 1
+        elif c == _GREATER:
+            break
+        elif c >= 0x80:
+            foreign = True
+            i += 1
+        elif c == _HASH and not fragment:
+            fragment = True
+            i += 1
+        elif c == _PERCENT and _CLASS[buf[i + 1]] & _HEX and _CLASS[buf[i + 2]] & _HEX:
+            i += 3
+        else:
+            return -1
+    if foreign and not _utf8(buf, start, i, True):
+        return -1
+    return i + 1
+
+
+@njit(cache=True, nogil=True)
+def _blank(buf, start):  # type: ignore[no-untyped-def]
+    """The position after the blank node at `start` (which is at '_'); -1 when unsure."""
+    if buf[start + 1] != _COLON:
+        return -1
+    i = start + 2
+    if not _CLASS[buf[i]] & _LABEL or buf[i] == _MINUS:
+        return -1
+    while _CLASS[buf[i]] & _LABEL:
+        i += 1
+    if buf[i] != _SPACE and buf[i] != _TAB:
+        return -1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _node(buf, start):  # type: ignore[no-untyped-def]
+    """The position after the IRI or blank node at `start`; -1 when unsure or when there is none."""
+    if buf[start] == _LESS:
+        return _iri(buf, start)
+    if buf[start] == _UNDERSCORE:
+        return _blank(buf, start)
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _quoted(buf, start):  # type: ignore[no-untyped-def]
+    """The position of the quote that closes the literal opened at `start`; -1 when unsure."""
+    i = start + 1
+    foreign = False
+    while True:
+        c = buf[i]
+        if c == _QUOTE:
+            break
+        if c == _BACKSLASH:
+            c = buf[i + 1]
+            if c != 110 and c != 114 and c != _QUOTE and c != _BACKSLASH:
+                return -1
+            i += 2
+            continue
+        if c == _LF or c == _CR:
+            return -1
+        if c >= 0x80:
+            foreign = True
+        i += 1
+    if foreign and not _utf8(buf, start, i, False):
+        return -1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _letters(buf, start):  # type: ignore[no-untyped-def]
+    """The position after the ASCII letters at `start`."""
+    i = start
+    while _CLASS[buf[i]] & _ALPHA:
+        i += 1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _language(buf, start):  # type: ignore[no-untyped-def]
+    """The position after ll(l)(-Script)?(-RR|-ddd)? at `start`, now in lower case; -1 when unsure."""
+    i = _letters(buf, start)
+    if i - start < 2 or i - start > 3:
+        return -1
+    if buf[i] == _MINUS and _letters(buf, i + 1) == i + 5:
+        i += 5
+    if buf[i] == _MINUS:
+        if _letters(buf, i + 1) == i + 3:
+            i += 3
+        elif _CLASS[buf[i + 1]] & _CLASS[buf[i + 2]] & _CLASS[buf[i + 3]] & _DIGIT:
+            i += 4
+        else:
+            return -1
+    if buf[i] != _SPACE and buf[i] != _TAB:
+        return -1
+    for k in range(start, i):
+        if 65 <= buf[k] <= 90:
+            buf[k] += 32
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _object(buf, start):  # type: ignore[no-untyped-def]
+    """(position after it, end of its canonical text, its inline id or 0) of the object at `start`.
+
+    The position is -1 when unsure.
+    """
+    if buf[start] != _QUOTE:
+        after = _node(buf, start)
+        return after, after, np.int64(0)
+    close = _quoted(buf, start)
+    if close < 0:
+        return -1, -1, np.int64(0)
+    after = close + 1
+    if buf[after] == _AT:
+        after = _language(buf, after + 1)
+        return after, after, np.int64(0)
+    if buf[after] != _CARET:
+        return after, after, _string(buf, start + 1, close)
+    if buf[after + 1] != _CARET or buf[after + 2] != _LESS:
+        return -1, -1, np.int64(0)
+    datatype = after + 3
+    name = np.uint64(0)
+    after = _iri(buf, after + 2)
+    if after > 0:
+        name = _xsd_name(buf, datatype, after - 1)
+        if name == _NAME_STRING:
+            return after, close + 1, _string(buf, start + 1, close)
+        # rdf:langString and its like are not allowed here, and all of rdf: is left to pyoxigraph.
+        if after - datatype > 40 and load64(buf, datatype + 16) == _RDF_2:
+            if load64(buf, datatype + 24) == _RDF_3 and load64(buf, datatype + 32) == _RDF_4:
+                return -1, -1, np.int64(0)
+    return after, after, _typed(buf, start + 1, close, name)
+
+
+@njit(cache=True, nogil=True)
+def _skip(buf, i):  # type: ignore[no-untyped-def]
+    while buf[i] == _SPACE or buf[i] == _TAB:
+        i += 1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _end_of_line(buf, i):  # type: ignore[no-untyped-def]
+    while buf[i] != _LF and buf[i] != _CR:
+        i += 1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _time(buf, start):  # type: ignore[no-untyped-def]
+    """(position after it, milliseconds) of the `epoch-ms TAB` at `start`; position -1 where there is none."""
+    negative = buf[start] == _MINUS
+    first = start + 1 if negative else start
+    i = first
+    while _CLASS[buf[i]] & _DIGIT:
+        i += 1
+    if i == first or i - first > 18 or buf[i] != _TAB:
+        return -1, np.int64(0)
+    value = _digits(buf, first, i)
+    return i + 1, -value if negative else value
+
+
+@njit(cache=True, nogil=True)
+def parse(  # type: ignore[no-untyped-def]
+    buf, size, quads, timed, seed, slots, ids, offsets, arena, counts, columns, slow, state
+):
+    """Read lines of `buf[:size]` from state[POSITION] on, and intern the terms that are hashed.
+
+    `columns` has the rows s, p, o, g, t, line; a line that is slow has a place kept in the columns, and
+    a row (place, start, end, why) in `slow`. `buf` has a line feed at `size`. Returns DONE, or NEEDS_ROOM
+    (for state[LINE_SIZE] bytes; call again when there is), or COLLISION with entry and span in `state`.
+    """
+    while state[POSITION] < size:
+        line_start = state[POSITION]
+        time = np.int64(0)
+        why = UNSURE
+        at = _skip(buf, line_start)
+        c = buf[at]
+        empty = c == _LF or c == _CR or c == _HASH
+        body = line_start
+        if timed and not empty:
+            body, time = _time(buf, line_start)
+            if body < 0:
+                why = BAD_TIME
+                body = line_start
+                at = np.int64(-1)
+            else:
+                at = _skip(buf, body)
+                c = buf[at]
+                empty = c == _LF or c == _CR or c == _HASH
+        if empty:
+            stop = _end_of_line(buf, at)
+        else:
+            sure = False
+            s_start = s_end = p_start = p_end = o_start = o_end = o_text = g_start = g_end = np.int64(0)
+            o_id = np.int64(0)
+            stop = np.int64(0)
+            if at >= 0:
+                s_start = at
+                s_end = _node(buf, s_start)
+                if s_end > 0:
+                    p_start = _skip(buf, s_end)
+                    if buf[p_start] == _LESS:
+                        p_end = _iri(buf, p_start)
+                    if p_end > 0:
+                        o_start = _skip(buf, p_end)
+                        o_end, o_text, o_id = _object(buf, o_start)
+                        if o_end > 0:
+                            at = _skip(buf, o_end)
+                            if buf[at] != _DOT and quads:
+                                g_start = at
+                                g_end = _node(buf, g_start)
+                                at = _skip(buf, g_end) if g_end > 0 else o_end
+                            if buf[at] == _DOT:
+                                at = _skip(buf, at + 1)
+                                c = buf[at]
+                                sure = c == _LF or c == _CR or c == _HASH
+                                stop = _end_of_line(buf, at) if sure else np.int64(0)
+            row = state[ROWS]
+            if sure:
+                if not has_room(slots, arena, counts, 4, stop - line_start):
+                    state[LINE_SIZE] = stop - line_start
+                    return NEEDS_ROOM
+                for column in range(4):
+                    if column == 0:
+                        start, end = s_start, s_end
+                    elif column == 1:
+                        start, end = p_start, p_end
+                    elif column == 2:
+                        start, end = o_start, o_text
+                        if o_id != 0:
+                            columns[2, row] = o_id
+                            continue
+                    else:
+                        start, end = g_start, g_end
+                        if g_end == 0:
+                            columns[3, row] = 0
+                            continue
+                    identity, check = hash_span(buf, start, end, seed)
+                    entry = intern(slots, ids, offsets, arena, counts, identity, check, buf, start, end)
+                    if entry < 0:
+                        state[CLASH_ENTRY] = -1 - entry
+                        state[CLASH_START] = start
+                        state[CLASH_END] = end
+                        return COLLISION
+                    columns[column, row] = identity
+            else:
+                stop = _end_of_line(buf, line_start)
+                slow[0, state[SLOW]] = row
+                slow[1, state[SLOW]] = body
+                slow[2, state[SLOW]] = stop
+                slow[3, state[SLOW]] = why
+                state[SLOW] += 1
+            columns[4, row] = time
+            columns[5, row] = state[LINE]
+            state[ROWS] = row + 1
+        if buf[stop] == _CR and buf[stop + 1] == _LF:
+            stop += 1
+        state[POSITION] = stop + 1
+        state[LINE] += 1
+    return DONE

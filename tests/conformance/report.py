@@ -1,0 +1,198 @@
+"""The conformance page: every number in it comes from a run, none is written by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from .ignored import IGNORED, IGNORED_STREAMED
+from .results import Result
+from .w3c import Case, Kind, cases
+from .ways import Outcome, Verdict, judge, judge_syntax, one_shot, oxigraph, streamed
+
+
+@dataclass(slots=True)
+class Run:
+    """All outcomes of one way of running, by case."""
+
+    title: str
+    ignored: dict[str, str]
+    outcomes: dict[Case, Outcome] = field(default_factory=dict)
+
+    def count(self, chosen: Iterable[Case]) -> Counter[str]:
+        """How the chosen cases went, by verdict; a failure is either ignored for a reason or open."""
+        found: Counter[str] = Counter()
+        for case in chosen:
+            verdict = self.outcomes[case].verdict
+            failed = verdict is Verdict.FAILED
+            found["ignored" if failed and case.id in self.ignored else verdict.value] += 1
+        return found
+
+    def unexplained(self) -> list[Case]:
+        """Failures that no reason covers."""
+        return [case for case, o in self.outcomes.items() if not o.ok and case.id not in self.ignored]
+
+    def closed(self) -> list[Case]:
+        """Cases that pass though the list says they fail."""
+        return [case for case, o in self.outcomes.items() if o.ok and case.id in self.ignored]
+
+
+@dataclass(slots=True)
+class Report:
+    """The three runs over the cases in scope, and Oxigraph's own for comparison."""
+
+    syntax: Run
+    one_shot: Run
+    streamed: Run
+    oxigraph: Run
+
+    @property
+    def runs(self) -> tuple[Run, Run, Run]:
+        """Kelda's runs."""
+        return self.syntax, self.one_shot, self.streamed
+
+
+def run() -> Report:
+    """Run everything that is in scope."""
+    scope = [case for case in cases() if case.out_of_scope is None]
+
+    def each(title: str, ignored: dict[str, str], way: Callable[[Case], Result]) -> Run:
+        return Run(title, ignored, {case: judge(case, way) for case in scope if case.evaluates})
+
+    return Report(
+        syntax=Run("syntax", IGNORED, {case: judge_syntax(case) for case in scope if not case.evaluates}),
+        one_shot=each("one-shot", IGNORED, one_shot),
+        streamed=each("streamed", IGNORED_STREAMED, streamed),
+        oxigraph=each("Oxigraph alone", {}, oxigraph),
+    )
+
+
+# ---------------------------------------------------------------------------- the page
+
+
+def page(report: Report) -> str:
+    """`docs/conformance.md`."""
+    parts = [INTRODUCTION, "## Evaluation", *evaluation(report), "## Syntax", *syntax(report.syntax)]
+    parts += ["## Left out", *left_out(), "## Known failures", *known_failures(report)]
+    return "\n\n".join(parts) + "\n"
+
+
+INTRODUCTION = """\
+# Conformance
+
+This page is written by `make conformance`; do not edit it. It shows how Kelda does on the W3C test suites
+for SPARQL 1.0 and 1.1 Query. Each evaluation test runs twice:
+
+- **one-shot**: Kelda parses the query and answers it once over stored data;
+- **streamed**: the default graph arrives as a stream, one triple per event, under a window that keeps
+  everything, while named graphs are stored. What the query says at the last instant must be the expected
+  result.
+
+A result is right if it equals the expected one up to the names of blank nodes: as a bag of solutions, as a
+sequence if the query ends in ORDER BY (one-shot; a stream of answers has no order within an instant), as a
+graph for CONSTRUCT. *By value* counts results that are right except for another spelling of the same number
+or boolean (`1` for `01`): Oxigraph stores numbers by value. *Nothing to stream* counts tests with an empty
+default graph: no element ever comes, so the window never reports; the run checks that it indeed says nothing.
+*Oxigraph alone* is the same test on the query text as it stands, for comparison."""
+
+
+def table(head: tuple[str, ...], body: Iterable[tuple[object, ...]]) -> str:
+    """A Markdown table; all columns but the first are numbers."""
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+    return "\n".join(lines + ["| " + " | ".join(map(str, cells)) + " |" for cells in body])
+
+
+def groups(run: Run) -> list[tuple[str, list[Case]]]:
+    """The cases of a run by folder, in the suites' order."""
+    found: dict[str, list[Case]] = {}
+    for case in run.outcomes:
+        found.setdefault(case.group, []).append(case)
+    return list(found.items())
+
+
+def evaluation(report: Report) -> list[str]:
+    """One table for the suites, one for their groups."""
+    head = ("way", "total", "passed", "by value", "nothing to stream", "ignored", "failed")
+
+    def line(label: str, run: Run, chosen: list[Case]) -> tuple[object, ...]:
+        n = run.count(chosen)
+        return (
+            label,
+            len(chosen),
+            n[Verdict.PASSED.value],
+            n[Verdict.BY_VALUE.value],
+            n[Verdict.NOTHING_TO_STREAM.value],
+            n["ignored"],
+            n[Verdict.FAILED.value],
+        )
+
+    lines = []
+    for suite in ("sparql11", "sparql10"):
+        for run in (report.one_shot, report.streamed, report.oxigraph):
+            lines.append(line(f"{suite}, {run.title}", run, [c for c in run.outcomes if c.suite == suite]))
+
+    def good(run: Run, chosen: list[Case]) -> int:
+        n = run.count(chosen)
+        return n[Verdict.PASSED.value] + n[Verdict.BY_VALUE.value]
+
+    by_group = [
+        (
+            name,
+            len(chosen),
+            good(report.one_shot, chosen),
+            good(report.streamed, chosen),
+            report.streamed.count(chosen)[Verdict.NOTHING_TO_STREAM.value],
+            good(report.oxigraph, chosen),
+        )
+        for name, chosen in groups(report.one_shot)
+    ]
+    group_head = ("group", "total", "one-shot", "streamed", "nothing to stream", "Oxigraph alone")
+    return [table(head, lines), "Passed, by value included, in each group:", table(group_head, by_group)]
+
+
+def syntax(run: Run) -> list[str]:
+    """Positive tests must be taken, negative ones refused."""
+
+    def of(kind: Kind, chosen: list[Case]) -> str:
+        mine = [case for case in chosen if case.kind is kind]
+        return f"{run.count(mine)[Verdict.PASSED.value]} of {len(mine)}" if mine else ""
+
+    return [
+        table(
+            ("group", "positive", "negative"),
+            [
+                (name, of(Kind.POSITIVE_SYNTAX, chosen), of(Kind.NEGATIVE_SYNTAX, chosen))
+                for name, chosen in [*groups(run), ("**all**", list(run.outcomes))]
+            ],
+        )
+    ]
+
+
+def left_out() -> list[str]:
+    """What is not run at all, counted by reason."""
+    reasons = Counter(case.out_of_scope for case in cases() if case.out_of_scope is not None)
+    total = len(cases())
+    return [
+        f"The suites hold {total} tests; {total - sum(reasons.values())} are run, the others are not about "
+        "what Kelda answers:",
+        "\n".join(f"- {n} × {reason}" for reason, n in reasons.items()),
+    ]
+
+
+def known_failures(report: Report) -> list[str]:
+    """The ignore list by reason, then what no reason covers."""
+    parts = []
+    reasons: dict[str, dict[str, list[str]]] = {}
+    for run in report.runs:
+        for case, outcome in run.outcomes.items():
+            if not outcome.ok and case.id in run.ignored:
+                reasons.setdefault(run.ignored[case.id], {}).setdefault(case.id, []).append(run.title)
+    for reason, found in reasons.items():
+        names = "\n".join(f"  - {id}" + ("" if len(t) > 1 else f" ({t[0]} only)") for id, t in found.items())
+        parts.append(f"- {reason}\n{names}")
+    for run in report.runs:
+        if run.unexplained():
+            names = "\n".join(f"  - {case.id}" for case in run.unexplained())
+            parts.append(f"- **not explained yet** ({run.title})\n{names}")
+    return ["\n".join(parts)] if parts else ["None."]

@@ -1,0 +1,202 @@
+"""The ways a case is answered: Oxigraph alone, Kelda at once, Kelda with the data streamed in.
+
+Oxigraph alone gets the query text as it stands. It is no test of Kelda: it tells, for a case that fails,
+whether the engine below would have answered it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from urllib.parse import urljoin
+
+from pyoxigraph import NamedNode, Quad, QueryTriples, Store
+
+from kelda.engine.oneshot import evaluate
+from kelda.engine.reference import ReferenceEvaluator
+from kelda.errors import QueryError
+from kelda.lang import algebra, parse
+from kelda.rdf.event import Event
+
+from .results import (
+    Result,
+    Rows,
+    Triples,
+    as_csv,
+    by_value,
+    difference,
+    from_query_results,
+    read_expected,
+    row,
+)
+from .w3c import Case, Kind, quads
+
+STREAM = "urn:stream"
+
+
+class NothingToStream(Exception):
+    """The default graph is empty: no element ever comes, and a window without elements never reports."""
+
+
+# ---------------------------------------------------------------------------- data
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """What a case is asked over: the documents of the default graph and of the named graphs, and those
+    that the query itself calls into its default graph (FROM)."""
+
+    default: tuple[str, ...]
+    named: tuple[str, ...]
+    called: tuple[str, ...]
+
+    @staticmethod
+    def of(case: Case) -> Documents:
+        """As the manifest says; FROM and FROM NAMED in the query add the documents they name."""
+        clauses = re.findall(r"\bFROM\s+(NAMED\s+)?<([^>]*)>", case.text(), re.IGNORECASE)
+        called = tuple(urljoin(case.query, iri) for named, iri in clauses if not named)
+        named = tuple(urljoin(case.query, iri) for named, iri in clauses if named)
+        return Documents(case.data, tuple(dict.fromkeys(case.graphs + named)), called)
+
+    def all(self) -> Iterable[Quad]:
+        """Everything in one store; FROM picks graphs by their document's IRI."""
+        yield from self.default_graph()
+        yield from self.named_graphs(*self.named, *self.called)
+
+    def default_graph(self) -> Iterable[Quad]:
+        """The default graph as the manifest gives it."""
+        for iri in self.default:
+            yield from quads(iri, f"d{self.default.index(iri)}")
+
+    def named_graphs(self, *iris: str) -> Iterable[Quad]:
+        """Each document under its IRI, with blank nodes that no other document shares."""
+        for i, iri in enumerate(dict.fromkeys(iris)):
+            yield from quads(iri, f"n{i}", NamedNode(iri))
+
+    def elements(self) -> list[Quad]:
+        """What the query sees as its default graph, in document order, each triple once."""
+        if not self.called:
+            return list(dict.fromkeys(self.default_graph()))
+        called = self.named_graphs(*self.named, *self.called)
+        chosen = {NamedNode(iri) for iri in self.called}
+        return list(dict.fromkeys(Quad(*q.triple) for q in called if q.graph_name in chosen))
+
+
+# ---------------------------------------------------------------------------- three ways
+
+
+def oxigraph(case: Case) -> Result:
+    """The text as it stands, answered by Oxigraph."""
+    documents = Documents.of(case)
+    store = Store()
+    store.extend(documents.all())
+    results = store.query(case.text(), base_iri=case.query)
+    return Triples(frozenset(results)) if isinstance(results, QueryTriples) else from_query_results(results)
+
+
+def one_shot(case: Case) -> Result:
+    """Kelda's parser and one-shot evaluation over a store that holds all the data."""
+    documents = Documents.of(case)
+    store = Store()
+    store.extend(documents.all())
+    result = evaluate(parse(case.text(), base=case.query), store)
+    if isinstance(result, bool):
+        return result
+    if isinstance(result, list):
+        return Triples(frozenset(result))
+    return Rows(tuple(row(r.items()) for r in result.rows), frozenset(result.variables))
+
+
+def streamed(case: Case) -> Result:
+    """The default graph arrives triple by triple under a window that keeps everything; named graphs are
+    stored. The result is what the query says at the last triple's instant."""
+    documents = Documents.of(case)
+    elements = documents.elements()
+    query = parse(case.text(), base=case.query)
+    # The documents that FROM calls in are the stream now.
+    default = () if documents.called else query.dataset.default
+    continuous = replace(
+        query,
+        dialect=algebra.Dialect.CSPARQL,
+        windows=(algebra.WindowDef("w0", NamedNode(STREAM), algebra.AllWindow()),),
+        dataset=replace(query.dataset, default=default, windows=("w0",)),
+        output=algebra.Output.RSTREAM,
+    )
+    evaluator = ReferenceEvaluator()
+    evaluator.store.extend(documents.named_graphs(*documents.named))
+    evaluator.add_stream(STREAM)
+    evaluator.register("q", continuous)
+    events = [Event(1000 * (i + 1), (quad,)) for i, quad in enumerate(elements)]
+    answers = [*evaluator.push(STREAM, events), *evaluator.end(STREAM)]
+    if not events:
+        if answers:
+            raise AssertionError(f"an answer without any element: {answers[0]}")
+        raise NothingToStream
+    last = [answer for answer in answers if answer.time == events[-1].time]
+    if query.form is algebra.Form.ASK:
+        if len(last) != 1 or last[0].boolean is None:
+            raise AssertionError(f"an ASK must say one thing at an instant, got {last}")
+        return last[0].boolean
+    if query.form is algebra.Form.SELECT:
+        return Rows(tuple(row((answer.bindings or {}).items()) for answer in last))
+    return Triples(frozenset(t for answer in last for t in answer.triples or ()))
+
+
+# ---------------------------------------------------------------------------- verdicts
+
+
+class Verdict(Enum):
+    """How a case went. `BY_VALUE`: right, but with another spelling of the same number."""
+
+    PASSED = "passed"
+    BY_VALUE = "passed by value"
+    NOTHING_TO_STREAM = "nothing to stream"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A verdict, and for a failure what went wrong."""
+
+    verdict: Verdict
+    detail: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.verdict is not Verdict.FAILED
+
+
+def judge(case: Case, way: Callable[[Case], Result]) -> Outcome:
+    """Answer an evaluation case and compare. Order counts wherever the answer has one."""
+    assert case.result is not None, f"{case.id}: no expected result"
+    expected = read_expected(case.result)
+    try:
+        actual = way(case)
+    except NothingToStream:
+        return Outcome(Verdict.NOTHING_TO_STREAM)
+    except Exception as problem:  # noqa: BLE001 - whatever it is, it is this case's failure, not the run's
+        return Outcome(Verdict.FAILED, f"{type(problem).__name__}: {problem}")
+    if case.kind is Kind.CSV and isinstance(actual, Rows):
+        actual = as_csv(actual)
+    # A stream of answers has no order within an instant.
+    in_order = case.ordered() and way is not streamed
+    found = difference(actual, expected, in_order=in_order, lax=case.lax)
+    if found is None:
+        return Outcome(Verdict.PASSED)
+    if difference(by_value(actual), by_value(expected), in_order=in_order, lax=case.lax) is None:
+        return Outcome(Verdict.BY_VALUE)
+    return Outcome(Verdict.FAILED, found)
+
+
+def judge_syntax(case: Case) -> Outcome:
+    """A syntax case: the parser must take it, or refuse it with a QueryError."""
+    wanted = case.kind is Kind.POSITIVE_SYNTAX
+    try:
+        parse(case.text(), base=case.query)
+    except QueryError as refusal:
+        return Outcome(Verdict.FAILED, str(refusal)) if wanted else Outcome(Verdict.PASSED)
+    except Exception as problem:  # noqa: BLE001 - neither taken nor refused: a failure either way
+        return Outcome(Verdict.FAILED, f"{type(problem).__name__}: {problem}")
+    return Outcome(Verdict.PASSED) if wanted else Outcome(Verdict.FAILED, "taken, though it is not SPARQL")
