@@ -73,7 +73,9 @@ def main() -> None:
     start = process_time()
     dictionary.terms(entries.ids[:100_000])
     print(f"{'terms':<34}{100_000 / (process_time() - start) / 1e6:8.2f} M terms/s")
-    print(f"dictionary: {dictionary.nbytes / len(dictionary):.0f} bytes a term, {entries.texts.nbytes / len(dictionary):.0f} of text")
+    print(
+        f"dictionary: {dictionary.nbytes / len(dictionary):.0f} bytes a term, {entries.texts.nbytes / len(dictionary):.0f} of text"
+    )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,14 @@ from pyoxigraph import (
 
 from kelda.engine.answer import Value
 from kelda.lang import algebra as A
-from kelda.lang.to_sparql import NOTHING, WindowGraph, to_sparql, variable_name
+from kelda.lang.to_sparql import (
+    NOTHING,
+    WINDOW_PREFIX,
+    WindowGraph,
+    has_graph_by_graph,
+    to_sparql,
+    variable_name,
+)
 from kelda.rdf.times import ms_to_literal
 
 
@@ -35,8 +42,20 @@ Result = Solutions | bool | list[Triple]
 
 def evaluate(query: A.Query, store: Store, *, now: int | None = None) -> Result:
     """Answer `query` (which has no windows) over `store`. `now` (ms) fixes NOW()."""
-    text = to_sparql(query, now=None if now is None else ms_to_literal(now))
-    return ask(store, text, query, strict_dataset=True)
+    at = None if now is None else ms_to_literal(now)
+    return ask(store, to_sparql(query, now=at, named_graphs=named_graphs(query, store)), query)
+
+
+def named_graphs(query: A.Query, store: Store) -> tuple[NamedNode, ...] | None:
+    """The graphs that GRAPH ?g of `query` ranges over, if its text must name them; never windows."""
+    if not has_graph_by_graph(query):
+        return None
+    if query.dataset.named is not None:
+        return query.dataset.named
+    graphs = tuple(store.named_graphs())
+    if any(isinstance(g, BlankNode) for g in graphs):  # which no text can name
+        return None
+    return tuple(g for g in graphs if isinstance(g, NamedNode) and not g.value.startswith(WINDOW_PREFIX))
 
 
 def ask(
@@ -46,17 +65,9 @@ def ask(
     *,
     windows: tuple[WindowGraph, ...] = (),
     default_windows: tuple[WindowGraph, ...] = (),
-    strict_dataset: bool = False,
 ) -> Result:
-    """Run SPARQL text over the query's dataset, to which windows are added as named graphs.
-
-    `strict_dataset`: as SPARQL 1.1 has it, FROM NAMED alone leaves the default graph empty (and
-    FROM alone leaves no named graphs). Stream dialects are read as CQELS uses them: what a
-    query does not name, it leaves as it is.
-    """
+    """Run SPARQL text over the query's dataset, to which windows are added as named graphs."""
     default, named = query.dataset.default, query.dataset.named
-    if strict_dataset and (default is not None or named is not None):
-        default, named = default or (), named or ()
     default_graphs: list[NamedNode | BlankNode | DefaultGraph] = [DefaultGraph()] if default is None else list(default)
     default_graphs += [NamedNode(w.graph) for w in default_windows]
     named_graphs: list[NamedNode | BlankNode] | None = None

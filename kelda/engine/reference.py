@@ -22,7 +22,7 @@ from pyoxigraph import NamedNode, Quad, Store, Triple
 
 from kelda.engine.answer import Answer, Value
 from kelda.engine.clock import FOREVER, NEVER, Clock, StreamClock
-from kelda.engine.oneshot import Solutions, ask, instantiate
+from kelda.engine.oneshot import Solutions, ask, instantiate, named_graphs
 from kelda.engine.report import Report, When, output_of, report_of
 from kelda.engine.window import Element, WindowState, make_window
 from kelda.errors import UsageError
@@ -104,7 +104,7 @@ class _Registered:
     last: Counter[Any] = field(default_factory=Counter)
     was_empty: bool = True
     paused: bool = False
-    text: str | None = None  # cached while the streams stay the same and NOW() is not used
+    text: str | None = None  # kept while it depends neither on NOW() nor on the streams and graphs there are
 
     # ---------------------------------------------------------------- windows
 
@@ -169,7 +169,7 @@ class _Registered:
 
     # ---------------------------------------------------------------- results
 
-    def sparql(self, t: int) -> str:
+    def sparql(self, t: int, store: Store) -> str:
         if self.text is not None:
             return self.text
         graphs: dict[str, tuple[WindowGraph, ...]] = {w.name: () for w in self.query.windows}
@@ -179,8 +179,11 @@ class _Registered:
         if query.form is A.Form.CONSTRUCT:
             # Differences are taken between bags of solutions; the template is filled in afterwards.
             query = replace(query, form=A.Form.SELECT, template=())
-        text = to_sparql(query, windows=graphs, now=ms_to_literal(t))
-        if text == to_sparql(query, windows=graphs, now=ms_to_literal(t + 1)):
+        stored = named_graphs(query, store)
+        text, later = (
+            to_sparql(query, windows=graphs, now=ms_to_literal(now), named_graphs=stored) for now in (t, t + 1)
+        )
+        if text == later and stored is None:
             self.text = text
         return text
 
@@ -188,7 +191,7 @@ class _Registered:
         """The answer at t as a list of hashable items, in result order."""
         found = ask(
             store,
-            self.sparql(t),
+            self.sparql(t, store),
             self.query,
             windows=tuple(w.graph for w in self.windows),
             default_windows=tuple(w.graph for w in self.windows if w.name in self.query.dataset.windows),

@@ -1,0 +1,82 @@
+"""Query text of four dialects -> one algebra (`kelda.lang.algebra`).
+
+`parse` for a query that is asked once, `prepare` for one that comes in many variants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+
+from kelda.errors import QueryError
+from kelda.lang.algebra import Dialect, Query
+from kelda.lang.params import Prepared, term_from_text
+from kelda.lang.parser import decode, tree
+from kelda.lang.translate import Translator
+
+__all__ = ["Prepared", "parse", "prepare", "term_from_text"]
+
+
+def parse(
+    text: str,
+    *,
+    dialect: str | Dialect | None = None,
+    base: str | None = None,
+    params: Mapping[str, object] | None = None,
+    allow_service: bool = False,
+) -> Query:
+    """The algebra of a query; a `QueryError` says where it goes wrong.
+
+    `dialect` is read from the text unless said. `base` is what relative IRIs stand against until
+    the text says BASE. `params` gives values for `$name`; other `$x` are variables, as `?x`.
+    """
+    if params is None:
+        return _translate(text, dialect, base, None, allow_service)[0]
+    query, names = _translate(text, dialect, base, params, allow_service)
+    return Prepared(query, names).bind(**params)
+
+
+def prepare(
+    text: str,
+    dialect: str | Dialect | None = None,
+    *,
+    base: str | None = None,
+    allow_service: bool = False,
+) -> Prepared:
+    """A query in which every `$name` is a parameter: `prepare(text).bind(name=value)`."""
+    query, names = _translate(text, dialect, base, _Everything(), allow_service)
+    return Prepared(query, names)
+
+
+class _Everything(Container[str]):
+    """The container that has everything."""
+
+    def __contains__(self, item: object) -> bool:
+        return True
+
+
+def _dialect(name: str) -> Dialect:
+    """The dialect that a person calls `name`: csparql, C-SPARQL, cqels, CQELS-QL, …"""
+    plain = name.lower().replace("-", "")
+    try:
+        return Dialect("cqels" if plain == "cqelsql" else plain)
+    except ValueError:
+        names = ", ".join(d.value for d in Dialect)
+        raise QueryError(f"there is no dialect {name!r}; there are {names}") from None
+
+
+def _translate(
+    text: str,
+    dialect: str | Dialect | None,
+    base: str | None,
+    params: Container[str] | None,
+    allow_service: bool,
+) -> tuple[Query, tuple[str, ...]]:
+    if isinstance(dialect, str):
+        dialect = _dialect(dialect)
+    text = decode(text)
+    try:
+        translator = Translator(text, base=base, params=params, dialect=dialect, allow_service=allow_service)
+        query = translator.query(tree(text))
+        return query, tuple(translator.parameters)
+    except RecursionError:
+        raise QueryError("the query is nested too deeply; take some brackets away") from None

@@ -22,6 +22,7 @@ from pyoxigraph import Literal, NamedNode, Triple
 
 from kelda.errors import KeldaError
 from kelda.lang import algebra as A
+from kelda.lang.walk import nodes
 
 WINDOW_PREFIX = "urn:kelda:window:"
 ROW_S, ROW_P, ROW_O = ("<urn:kelda:s>", "<urn:kelda:p>", "<urn:kelda:o>")
@@ -52,6 +53,7 @@ class _Writer:
     windows: Mapping[str, tuple[WindowGraph, ...]]
     stream_vars: Mapping[str, A.Var]
     now: Literal | None
+    named_graphs: tuple[NamedNode, ...] | None = None
     rows: bool = False  # inside a window that is a bag of elements
     graph: str | None = None  # the graph clause we stand in, for what must be repeated inside
     fresh: count[int] = field(default_factory=count)
@@ -100,6 +102,8 @@ class _Writer:
     def aggregate(self, aggregate: A.Aggregate) -> str:
         word = "DISTINCT " if aggregate.distinct else ""
         arg = "*" if aggregate.arg is None else self.expr(aggregate.arg)
+        if aggregate.op == "GROUP_CONCAT":  # a plain string, whatever the tags of its members
+            arg = f"STR({arg})"
         tail = "" if aggregate.separator is None else f" ; SEPARATOR = {Literal(aggregate.separator)}"
         return f"{aggregate.op}({word}{arg}{tail})"
 
@@ -136,9 +140,8 @@ class _Writer:
                 return f"{self.nested(left)} {self.nested(right)}"
             case A.LeftJoin(left, right, condition):
                 where = "" if condition is None else f" FILTER({self.expr(condition)})"
-                # The condition must stand in the very group of OPTIONAL to see the left side.
-                inside = self.nested(right) if condition is None else "{ " + self.nested(right) + where + " }"
-                return f"{self.nested(left)} OPTIONAL {inside}"
+                # A filter in the very group of OPTIONAL sees the left side: only the condition may.
+                return f"{self.nested(left)} OPTIONAL {{ {self.nested(right)}{where} }}"
             case A.Union(left, right):
                 return f"{self.nested(left)} UNION {self.nested(right)}"
             case A.Minus(left, right):
@@ -180,6 +183,9 @@ class _Writer:
         was, self.rows = self.rows, False
         body = self.nested(inner)
         self.rows = was
+        if isinstance(name, A.Var) and self.named_graphs is not None and is_graph_by_graph(name, inner):
+            each = (f"{{ GRAPH {g} {body} VALUES {self.term(name)} {{ {g} }} }}" for g in self.named_graphs)
+            return " UNION ".join(each) or f"VALUES {self.term(name)} {{ }}"
         text = f"GRAPH {self.term(name)} {body}"
         if isinstance(name, A.Var) and self.windows:
             var = self.term(name)
@@ -250,14 +256,16 @@ def to_sparql(
     *,
     windows: Mapping[str, tuple[WindowGraph, ...]] | None = None,
     now: Literal | None = None,
+    named_graphs: tuple[NamedNode, ...] | None = None,
 ) -> str:
     """The text of `query` without its dataset clause (pass that to the store beside the text).
 
     `windows` tells the graphs of each window: one, or for `STREAM ?var` one per known stream.
     `now` replaces NOW(): a continuous query's present is its tick, not the wall clock.
+    `named_graphs` are the graphs that GRAPH ?g ranges over; see `is_graph_by_graph`.
     """
     stream_vars = {w.name: w.stream for w in query.windows if isinstance(w.stream, A.Var)}
-    writer = _Writer(windows or {}, stream_vars, now)
+    writer = _Writer(windows or {}, stream_vars, now, named_graphs)
     match query.form:
         case A.Form.SELECT:
             return writer.select(query.pattern)
@@ -270,6 +278,26 @@ def to_sparql(
         case A.Form.DESCRIBE:
             terms = " ".join(writer.term(t) for t in query.describe)
             return f"DESCRIBE {terms} WHERE {writer.nested(query.pattern)}"
+
+
+def is_graph_by_graph(name: A.Var, inner: A.Pattern) -> bool:
+    """Whether GRAPH ?g {inner} must be written out as one GRAPH per named graph.
+
+    SPARQL evaluates the group in each graph alone and joins ?g afterwards; pyoxigraph lets ?g take
+    part inside. That is the same for plain patterns that do not mention ?g, and for nothing else.
+    """
+    plain = (A.Triples, A.TriplePattern, A.PathPattern, A.Path, A.Join, A.Union, A.Filter, A.Expr, A.Var)
+    return any(
+        node == name or isinstance(node, A.Exists) or not isinstance(node, plain) for node in nodes(inner)
+    )
+
+
+def has_graph_by_graph(query: A.Query) -> bool:
+    """Whether the text of `query` depends on which named graphs there are."""
+    return any(
+        isinstance(node, A.InGraph) and isinstance(node.name, A.Var) and is_graph_by_graph(node.name, node.pattern)
+        for node in nodes(query.pattern)
+    )
 
 
 def _template_triple(writer: _Writer, t: A.TriplePattern, bound: frozenset[A.Var]) -> str:

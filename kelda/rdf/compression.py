@@ -40,8 +40,8 @@ def name_of(source: Source) -> str:
 class _Raw(io.RawIOBase):
     """The source as it is: a first look put back in front, bytes counted, whatever is there handed on."""
 
-    def __init__(self, source: BinaryIO, on_bytes: Callable[[int], None] | None) -> None:
-        self._source, self._on_bytes = source, on_bytes
+    def __init__(self, source: BinaryIO, owned: bool, on_bytes: Callable[[int], None] | None) -> None:
+        self._source, self._owned, self._on_bytes = source, owned, on_bytes
         # read1 gives what has arrived; read would wait until a whole block is there.
         self._read = getattr(source, "read1", source.read)
         self._front = b""
@@ -68,7 +68,7 @@ class _Raw(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        if not self.closed:
+        if self._owned and not self.closed:
             self._source.close()
         super().close()
 
@@ -87,7 +87,7 @@ class _Explained(io.RawIOBase):
             data = self._inner.read(len(buffer))
         except _BROKEN as error:
             raise InputError(
-                f"{self._name or 'the input'}: broken {self._kind} data ({error}); fetch or compress the file again"
+                f"{self._name or 'the input'}: broken {self._kind} data ({error}); fetch the file again"
             ) from error
         buffer[: len(data)] = data
         return len(data)
@@ -99,23 +99,52 @@ class _Explained(io.RawIOBase):
         super().close()
 
 
+class _Zstd:
+    """Zstd frames one after another; unlike the library's own reader it notices a truncated file."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = source
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._packed = self._ready = b""
+        self._inside = False
+
+    def read(self, size: int) -> bytes:
+        while not self._ready:
+            self._packed = self._packed or self._source.read(1 << 16)
+            if not self._packed:
+                if self._inside:
+                    raise EOFError("it ends in the middle of a frame")
+                break
+            self._inside = True
+            self._ready, self._packed = self._frame.decompress(self._packed), b""
+            if self._frame.eof:
+                self._packed = self._frame.unused_data
+                self._frame = zstandard.ZstdDecompressor().decompressobj()
+                self._inside = False
+        data, self._ready = self._ready[:size], self._ready[size:]
+        return data
+
+    def close(self) -> None:
+        self._source.close()
+
+
 def open_bytes(source: Source, *, on_bytes: Callable[[int], None] | None = None) -> BinaryIO:
     """A reader of the decompressed bytes of a path, of bytes, or of a binary file object.
 
     `on_bytes` is told how many bytes were taken from the source as it is stored, so that progress
-    can be measured against the size of the file. Closing the reader closes the source.
+    can be measured against the size of the file. Closing the reader leaves a file object of the caller open.
     """
     name = name_of(source)
     if isinstance(source, bytes):
         opened: BinaryIO = io.BytesIO(source)
     elif isinstance(source, (str, Path)):
         try:
-            opened = Path(source).open("rb")
+            opened = Path(source).open("rb")  # noqa: SIM115  (closed with the reader)
         except OSError as error:
             raise InputError(f"cannot read {name}: {error.strerror or error}") from error
     else:
         opened = source
-    raw = _Raw(opened, on_bytes)
+    raw = _Raw(opened, opened is not source, on_bytes)
     magic = raw.look(6)
     buffered = cast(BinaryIO, io.BufferedReader(raw, 1 << 18))
     inner: object
@@ -124,10 +153,10 @@ def open_bytes(source: Source, *, on_bytes: Callable[[int], None] | None = None)
     elif magic.startswith(b"BZh"):
         kind, inner = "bzip2", bz2.BZ2File(buffered)
     elif magic.startswith(b"\xfd7zXZ\x00"):
-        kind, inner = "xz", lzma.LZMAFile(buffered)
+        kind, inner = "xz", lzma.LZMAFile(buffered)  # noqa: SIM115
     elif magic.startswith(b"\x28\xb5\x2f\xfd"):
         kind = "zstd"
-        inner = zstandard.ZstdDecompressor().stream_reader(buffered, read_across_frames=True)
+        inner = _Zstd(buffered)
     else:
         return buffered
     return cast(BinaryIO, io.BufferedReader(_Explained(cast(BinaryIO, inner), raw, kind, name), 1 << 18))

@@ -70,23 +70,25 @@ class Dictionary:
         """The id of a term, which is known from now on."""
         if isinstance(term, DefaultGraph):
             return DEFAULT_GRAPH
-        data = term_ids.text(term).encode()
-        buffer = padded(data)
-        id, check = term_id(buffer, len(data), np.uint64(self.seed))
+        text = padded(term_ids.text(term).encode())
+        id, check = term_id(text, np.uint64(self.seed))
         if id > 0:
-            self._intern(id, check, buffer, len(data))
+            self._intern(id, check, text)
         return int(id)
 
     def add(self, id: int, text: str | bytes) -> None:
         """Know the hashed `id` as the term with this canonical N-Triples text."""
         data = text.encode() if isinstance(text, str) else text
         if id <= 0 or not data:
-            raise UsageError(f"id {id} cannot be added with text {data!r}: only hashed (positive) ids have texts")
-        buffer = padded(data)
-        _, check = kernels.hash_span(buffer, 0, len(data), np.uint64(self.seed))
-        self._intern(id, check, buffer, len(data))
+            raise UsageError(
+                f"id {id} cannot be added with text {data!r}: only hashed (positive) ids have texts"
+            )
+        text_array = padded(data)
+        self._intern(id, kernels.hash_array(text_array, np.uint64(self.seed))[1], text_array)
 
-    def add_batch(self, ids: ArrayLike, texts: bytes | NDArray[np.uint8], starts: ArrayLike, ends: ArrayLike) -> None:
+    def add_batch(
+        self, ids: ArrayLike, texts: bytes | NDArray[np.uint8], starts: ArrayLike, ends: ArrayLike
+    ) -> None:
         """Know each hashed id as the term with the canonical text `texts[start:end]`."""
         given, first, last = (np.ascontiguousarray(a, np.int64) for a in (ids, starts, ends))
         if not given.size:
@@ -94,7 +96,9 @@ class Dictionary:
         if not given.shape == first.shape == last.shape or given.ndim != 1:
             raise UsageError("ids, starts and ends must be flat arrays of one length")
         if given.min() <= 0 or first.min() < 0 or (last <= first).any() or last.max() > len(texts):
-            raise UsageError("ids must be hashed (positive) ids, and spans must lie within the texts, not empty")
+            raise UsageError(
+                "ids must be hashed (positive) ids, and spans must lie within the texts, not empty"
+            )
         buffer = _with_padding(texts, int(last.max()))
         seed, position = np.uint64(self.seed), 0
         while True:
@@ -108,11 +112,11 @@ class Dictionary:
             assert status == NEEDS_ROOM
             self.make_room(1, int(last[position] - first[position]))
 
-    def _intern(self, id: int, check: int, buffer: NDArray[np.uint8], size: int) -> None:
-        self.make_room(1, size)
-        entry = kernels.intern(*self._tables, id, check, buffer, 0, size)
+    def _intern(self, id: int, check: int, text: NDArray[np.uint8]) -> None:
+        self.make_room(1, text.size)
+        entry = kernels.intern_array(*self._tables, id, check, text)
         if entry < 0:
-            self.collision(-1 - entry, bytes(buffer[:size]))
+            self.collision(-1 - entry, text[:-PADDING].tobytes())
 
     def collision(self, entry: int, text: bytes) -> None:
         """Fail: `text` came with the id of another entry."""
@@ -132,7 +136,9 @@ class Dictionary:
         """The terms of ids, in order; each distinct id is decoded once."""
         distinct, places = np.unique(np.asarray(ids, np.int64), return_inverse=True)
         entries = kernels.find(self._tables.slots, distinct)
-        decoded = [self._decode(id, entry) for id, entry in zip(distinct.tolist(), entries.tolist(), strict=True)]
+        decoded = [
+            self._decode(id, entry) for id, entry in zip(distinct.tolist(), entries.tolist(), strict=True)
+        ]
         return [decoded[place] for place in places.tolist()]
 
     def _decode(self, id: int, entry: int) -> Term | DefaultGraph:

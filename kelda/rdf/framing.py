@@ -104,8 +104,8 @@ def _load(path: Path) -> Any:
 class Chunker:
     """Cuts a stream of bytes, fed in any portions, into chunks of whole records.
 
-        chunker = Chunker("messages")
-        chunks = chunker.feed(b"…") + chunker.feed(b"…") + chunker.finish()
+    chunker = Chunker("messages")
+    chunks = chunker.feed(b"…") + chunker.feed(b"…") + chunker.finish()
     """
 
     def __init__(self, format: str, *, mapping: Any = None, max_records: int = RECORDS) -> None:
@@ -113,7 +113,7 @@ class Chunker:
             raise UsageError(f"max_records must be at least 1, not {max_records}")
         ready = prepare_mapping(format, mapping)
         self._splitter = ready.framing.splitter(ready.mapping)
-        self._context: bytes = getattr(ready.mapping, "first", b"")
+        self._context = self._splitter.context
         self._max_records = max_records
         self._rest = b""
         self._line, self._ordinal = 1, 0

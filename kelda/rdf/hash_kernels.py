@@ -1,10 +1,13 @@
 """Kernels: the hash of a text, and the hash table from ids to texts that a dictionary is made of.
 
-The hash is fixed for ever (ids are written to disk and cross machines): 8 bytes at a time, little
-endian, the last word filled up with zeros, into two accumulators that share nothing but the input. One
-gives the 63-bit id, the other a 32-bit check. Two texts with one id are told apart by the check.
+The id of a text is its XXH64 hash without the lowest bit (and 1 instead of 0). Beside it goes a 32-bit
+check that has nothing in common with XXH64: each 8 bytes, little endian, the last filled up with zeros,
+are xored in, multiplied, and folded. Two texts with one id are told apart by the check. Both are fixed for
+ever: ids are written to disk and cross machines.
 
-Every byte buffer handed to a kernel must have `PADDING` readable bytes behind its last text.
+The inner functions take a text as its address, not as an array: numba counts references to arrays at
+every call, and that costs more than the work done here. No address outlives the kernel that took it, and
+every buffer must have `PADDING` readable bytes behind its last text.
 
 The table is open addressing with linear probing over `slots`, one row of two words per slot: the id (0:
 free) and `check << 32 | entry`. Entry e has its id in `ids[e]` and its text in
@@ -17,80 +20,145 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils
 from numba.extending import intrinsic
+
+# What only kernels call: compiled without the wrappers that make a function callable from Python.
+helper = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 PADDING = 8
 
 DONE, NEEDS_ROOM, COLLISION = 0, 1, 2
 
-_M1 = np.uint64(0x9F4A7C15D1B54A35)
-_M2 = np.uint64(0xC3A5C85C97CB3127)
-_M3 = np.uint64(0xE7037ED1A0B428DB)
-_M4 = np.uint64(0xB492B66FBE98F273)
-_A = np.uint64(0x2545F4914F6CDD1D)
-_ONE = np.uint64(1)
-_EIGHT = np.uint64(8)
+# The primes of XXH64.
+_P1 = np.uint64(0x9E3779B185EBCA87)
+_P2 = np.uint64(0xC2B2AE3D27D4EB4F)
+_P3 = np.uint64(0x165667B19E3779F9)
+_P4 = np.uint64(0x85EBCA77C2B2AE63)
+_P5 = np.uint64(0x27D4EB2F165667C5)
+# The odd multiplier of the check.
+_Q = np.uint64(0xD6E8FEB86659FD93)
+_ONE, _EIGHT, _32 = np.uint64(1), np.uint64(8), np.uint64(32)
 _LOW32 = 0xFFFFFFFF
 
 
 @intrinsic
-def load64(typingctx, buf, index):  # type: ignore[no-untyped-def]
-    """The eight bytes of `buf` at `index` as one little-endian word; no bounds check, any alignment."""
+def load64(typingctx, text, index):  # type: ignore[no-untyped-def]
+    """The eight bytes at `text` + `index` as one little-endian word."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        array = cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0])
-        word = builder.bitcast(builder.gep(array.data, [args[1]]), ir.IntType(64).as_pointer())
-        return builder.load(word, align=1)
+        return builder.load(builder.inttoptr(builder.add(*args), ir.IntType(64).as_pointer()), align=1)
 
-    return types.uint64(buf, types.int64), codegen
+    return types.uint64(types.uint64, types.int64), codegen
 
 
-@njit(cache=True, nogil=True)
-def _rotate(x, left, right):  # type: ignore[no-untyped-def]
-    return (x << left) | (x >> right)
+@intrinsic
+def load8(typingctx, text, index):  # type: ignore[no-untyped-def]
+    """The byte at `text` + `index`."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        byte = builder.load(builder.inttoptr(builder.add(*args), ir.IntType(8).as_pointer()))
+        return builder.zext(byte, ir.IntType(64))
+
+    return types.int64(types.uint64, types.int64), codegen
 
 
-@njit(cache=True, nogil=True)
-def _finish(x):  # type: ignore[no-untyped-def]
-    x ^= x >> np.uint64(32)
-    x *= _M3
-    x ^= x >> np.uint64(29)
-    x *= _M1
-    x ^= x >> np.uint64(32)
-    return x
+@intrinsic
+def store8(typingctx, text, index, byte):  # type: ignore[no-untyped-def]
+    """Make the byte at `text` + `index` another one."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        address = builder.inttoptr(builder.add(args[0], args[1]), ir.IntType(8).as_pointer())
+        builder.store(builder.trunc(args[2], ir.IntType(8)), address)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.int64, types.int64), codegen
 
 
-@njit(cache=True, nogil=True)
-def hash_span(buf, start, end, seed):  # type: ignore[no-untyped-def]
-    """(id, check) of the text `buf[start:end]`. The id is in 1 .. 2^63 - 1, the check in 0 .. 2^32 - 1."""
-    length = np.uint64(end - start)
-    a = _finish(seed + _A) ^ (length * _M4)
-    b = (seed ^ _M2) + length * _M1
+@intrinsic
+def first_byte(typingctx, word):  # type: ignore[no-untyped-def]
+    """The number, from the low end, of the first byte of a word that is not zero."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        zeros = builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+        return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
+
+    return types.int64(types.uint64), codegen
+
+
+@helper
+def _rotate(x, by):  # type: ignore[no-untyped-def]
+    return (x << np.uint64(by)) | (x >> np.uint64(64 - by))
+
+
+@helper
+def _round(x, word):  # type: ignore[no-untyped-def]
+    return _rotate(x + word * _P2, 31) * _P1
+
+
+@helper
+def hash_span(text, start, end, seed):  # type: ignore[no-untyped-def]
+    """(id, check) of the bytes from `start` to `end`: id in 1 .. 2^63 - 1, check in 0 .. 2^32 - 1."""
+    i = start
+    if end - start >= 32:
+        v1, v2, v3, v4 = seed + _P1 + _P2, seed + _P2, seed, seed - _P1
+        while i + 32 <= end:
+            v1 = _round(v1, load64(text, i))
+            v2 = _round(v2, load64(text, i + 8))
+            v3 = _round(v3, load64(text, i + 16))
+            v4 = _round(v4, load64(text, i + 24))
+            i += 32
+        x = _rotate(v1, 1) + _rotate(v2, 7) + _rotate(v3, 12) + _rotate(v4, 18)
+        x = (x ^ _round(np.uint64(0), v1)) * _P1 + _P4
+        x = (x ^ _round(np.uint64(0), v2)) * _P1 + _P4
+        x = (x ^ _round(np.uint64(0), v3)) * _P1 + _P4
+        x = (x ^ _round(np.uint64(0), v4)) * _P1 + _P4
+    else:
+        x = seed + _P5
+    x += np.uint64(end - start)
+    while i + 8 <= end:
+        x = _rotate(x ^ _round(np.uint64(0), load64(text, i)), 27) * _P1 + _P4
+        i += 8
+    if i + 4 <= end:
+        x = _rotate(x ^ (load64(text, i) & np.uint64(_LOW32)) * _P1, 23) * _P2 + _P3
+        i += 4
+    while i < end:
+        x = _rotate(x ^ np.uint64(load8(text, i)) * _P5, 11) * _P1
+        i += 1
+    x = (x ^ (x >> np.uint64(33))) * _P2
+    x = (x ^ (x >> np.uint64(29))) * _P3
+    x ^= x >> _32
+
+    check = seed ^ _Q
     i = start
     while i < end:
-        word = load64(buf, i)
+        word = load64(text, i)
         if end - i < 8:
             word &= (_ONE << (_EIGHT * np.uint64(end - i))) - _ONE
-        mixed = _rotate(word * _M1, np.uint64(31), np.uint64(33)) * _M2
-        a = _rotate(a ^ mixed, np.uint64(27), np.uint64(37)) * _M3 + _A
-        b = (b ^ word) * _M4
-        b ^= b >> np.uint64(31)
+        check = (check ^ word) * _Q
+        check ^= check >> _32
         i += 8
-    identity = np.int64(_finish(a) >> _ONE)
+    check *= _Q
+
+    identity = np.int64(x >> _ONE)
     if identity == 0:
         identity = np.int64(1)
-    return identity, np.int64(_finish(b) >> np.uint64(32))
+    return identity, np.int64(check >> _32)
 
 
 @njit(cache=True, nogil=True)
+def hash_array(array, seed):  # type: ignore[no-untyped-def]
+    """(id, check) of an array of bytes that is followed by the padding."""
+    return hash_span(array.ctypes.data, 0, array.shape[0] - PADDING, seed)
+
+
+@njit(cache=True, nogil=True, inline="always")
 def has_room(slots, arena, counts, entries, size):  # type: ignore[no-untyped-def]
     """Whether `entries` more entries with `size` bytes of text in all fit in."""
     return 2 * (counts[0] + entries) <= slots.shape[0] and counts[1] + size + PADDING <= arena.shape[0]
 
 
-@njit(cache=True, nogil=True)
-def intern(slots, ids, offsets, arena, counts, identity, check, buf, start, end):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True, inline="always")
+def intern(slots, ids, offsets, arena, counts, identity, check, text, start, end):  # type: ignore[no-untyped-def]
     """Make sure that the text is known under its id; there must be room for it.
 
     Returns the entry, or -1 - entry where the id belongs to a text with another check.
@@ -106,7 +174,7 @@ def intern(slots, ids, offsets, arena, counts, identity, check, buf, start, end)
     entry = counts[0]
     at = counts[1]
     for i in range(start, end):
-        arena[at + i - start] = buf[i]
+        arena[at + i - start] = load8(text, i)
     slots[slot, 0] = identity
     slots[slot, 1] = check << 32 | entry
     ids[entry] = identity
@@ -117,17 +185,25 @@ def intern(slots, ids, offsets, arena, counts, identity, check, buf, start, end)
 
 
 @njit(cache=True, nogil=True)
+def intern_array(slots, ids, offsets, arena, counts, identity, check, array):  # type: ignore[no-untyped-def]
+    """`intern` for an array of bytes that is followed by the padding."""
+    size = array.shape[0] - PADDING
+    return intern(slots, ids, offsets, arena, counts, identity, check, array.ctypes.data, 0, size)
+
+
+@njit(cache=True, nogil=True)
 def intern_spans(slots, ids, offsets, arena, counts, seed, given, buf, starts, ends, first):  # type: ignore[no-untyped-def]
     """Intern spans `first`, `first` + 1, … under the `given` ids.
 
     Returns (status, position, entry): DONE; or NEEDS_ROOM with the span to go on from; or COLLISION with
     the offending span and the entry that has its id already.
     """
+    text = buf.ctypes.data
     for i in range(first, given.shape[0]):
         if not has_room(slots, arena, counts, 1, ends[i] - starts[i]):
             return NEEDS_ROOM, i, 0
-        _, check = hash_span(buf, starts[i], ends[i], seed)
-        entry = intern(slots, ids, offsets, arena, counts, given[i], check, buf, starts[i], ends[i])
+        _, check = hash_span(text, starts[i], ends[i], seed)
+        entry = intern(slots, ids, offsets, arena, counts, given[i], check, text, starts[i], ends[i])
         if entry < 0:
             return COLLISION, i, -1 - entry
     return DONE, given.shape[0], 0

@@ -44,7 +44,7 @@ from pyoxigraph import (
 
 from kelda.errors import UsageError
 from kelda.rdf import ntriples_kernels as kernels
-from kelda.rdf.hash_kernels import PADDING, hash_span
+from kelda.rdf.hash_kernels import PADDING, hash_array
 
 Term = NamedNode | BlankNode | Literal | Triple
 
@@ -98,7 +98,9 @@ def text(term: Term) -> str:
         return quoted if term.datatype == _STRING else f"{quoted}^^<{term.datatype.value}>"
     if isinstance(term, Triple):
         return f"<<( {text(term.subject)} {text(term.predicate)} {text(term.object)} )>>"
-    raise UsageError(f"{term!r} is not an RDF term; give a pyoxigraph NamedNode, BlankNode, Literal or Triple")
+    raise UsageError(
+        f"{term!r} is not an RDF term; give a pyoxigraph NamedNode, BlankNode, Literal or Triple"
+    )
 
 
 def from_text(canonical: str) -> Term:
@@ -132,15 +134,14 @@ def padded(data: bytes) -> NDArray[np.uint8]:
 
 def hash_text(data: bytes, seed: int = 0) -> int:
     """The 63-bit hash of a text, never 0."""
-    return int(hash_span(padded(data), 0, len(data), np.uint64(seed))[0])
+    return int(hash_array(padded(data), np.uint64(seed))[0])
 
 
 def encode(term: Term | DefaultGraph, seed: int = 0) -> int:
     """The id of a term. It needs no dictionary, and is not put into one."""
     if isinstance(term, DefaultGraph):
         return DEFAULT_GRAPH
-    data = text(term).encode()
-    return int(kernels.term_id(padded(data), len(data), np.uint64(seed))[0])
+    return int(kernels.term_id(padded(text(term).encode()), np.uint64(seed))[0])
 
 
 def is_inline(id: int) -> bool:

@@ -15,7 +15,7 @@ Blank node labels are taken as they are written: keeping documents apart is the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,9 +25,12 @@ from pyoxigraph import Quad, RdfFormat, parse
 from kelda.rdf import ntriples_kernels as kernels
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject
-from kelda.rdf.hash_kernels import COLLISION, NEEDS_ROOM, PADDING
+from kelda.rdf.hash_kernels import COLLISION, NEEDS_ROOM
+from kelda.rdf.ids import padded
 
+_BLOCK = 1 << 20
 _SHOWN = 200
+_BAD_TIME = "a line must start with its time in milliseconds since 1970 (a whole number) and a tab"
 _PLACE = re.compile(r"^Parser error at line 1 (between )?")
 
 
@@ -63,54 +66,69 @@ def read(
 
     With `timed`, each line starts with its time in milliseconds since 1970 and a tab.
     """
-    text = np.frombuffer(data, np.uint8)
-    # A copy, since the kernel lower-cases language tags in place; the line feed ends every scan.
-    buffer = np.zeros(text.size + 1 + PADDING, np.uint8)
-    buffer[: text.size] = text
-    buffer[text.size] = ord("\n")
-    most = np.count_nonzero(text == ord("\n")) + np.count_nonzero(text == ord("\r")) + 1
-    columns = np.empty((6, most), np.int64)
-    slow = np.empty((4, most), np.int64)
+    read_line = _line_reader(dictionary, quads)
+    rejects: list[Reject] = []
+    parts = [np.empty((6, 0), np.int64)]
+    for block in _blocks(memoryview(data).cast("B")):
+        columns, slow, next_line = _scan(block, dictionary, quads, timed, first_line)
+        dropped = []
+        for row, start, end, why in slow.T.tolist():
+            line = block[start:end]
+            ids, reason = read_line(line) if why == kernels.UNSURE else (None, _BAD_TIME)
+            if ids is not None:
+                columns[:4, row] = ids
+                continue
+            dropped.append(row)
+            if reason:
+                rejects.append(Reject(source, int(columns[5, row]), reason, _shortened(line)))
+        parts.append(np.delete(columns, dropped, axis=1) if dropped else columns)
+        first_line = next_line
+    s, p, o, g, t, lines = np.concatenate(parts, axis=1)
+    return Columns(s, p, o, g, t if timed else None, lines, rejects)
+
+
+def _blocks(view: memoryview) -> Iterator[bytes]:
+    """The text in pieces that end with a line feed and stay in the processor's cache."""
+    start = 0
+    while start < len(view):
+        size = _BLOCK
+        block = bytes(view[start : start + size])
+        while (cut := block.rfind(b"\n") + 1) == 0 and start + size < len(view):
+            size *= 2
+            block = bytes(view[start : start + size])
+        if cut and start + len(block) < len(view):
+            block = block[:cut]
+        yield block
+        start += len(block)
+
+
+def _scan(
+    block: bytes, dictionary: Dictionary, quads: bool, timed: bool, first_line: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """(columns, slow lines, number of the line after the block), as `kernels.parse` leaves them."""
+    # A line feed ends every scan; and the kernel lower-cases language tags in this copy.
+    buffer = padded(block + b"\n")
+    most = block.count(b"\n") + block.count(b"\r") + 1
+    columns, slow = np.empty((6, most), np.int64), np.empty((4, most), np.int64)
     state = np.zeros(kernels.STATE_SIZE, np.int64)
     state[kernels.LINE] = first_line
     seed = np.uint64(dictionary.seed)
     while status := kernels.parse(
-        buffer, text.size, quads, timed, seed, *dictionary.tables, columns, slow, state
+        buffer, len(block), quads, timed, seed, *dictionary.tables, columns, slow, state
     ):
         if status == COLLISION:
             clash = buffer[state[kernels.CLASH_START] : state[kernels.CLASH_END]]
             dictionary.collision(int(state[kernels.CLASH_ENTRY]), clash.tobytes())
         assert status == NEEDS_ROOM
         dictionary.make_room(4, int(state[kernels.LINE_SIZE]))
-    columns = columns[:, : state[kernels.ROWS]]
-    rejects: list[Reject] = []
-    if state[kernels.SLOW]:
-        read_line = _line_reader(dictionary, quads)
-        keep = np.ones(columns.shape[1], np.bool_)
-        for row, start, end, why in slow[:, : state[kernels.SLOW]].T.tolist():
-            line_text = text[start:end].tobytes()
-            ids, reason = read_line(line_text) if why == kernels.UNSURE else (None, _BAD_TIME)
-            if ids is not None:
-                columns[:4, row] = ids
-                continue
-            keep[row] = False
-            if reason:
-                shown = line_text.decode(errors="replace")
-                shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
-                rejects.append(Reject(source, int(columns[5, row]), reason, shown))
-        if not keep.all():
-            columns = columns[:, keep]
-    s, p, o, g, t, line = columns
-    return Columns(s, p, o, g, t if timed else None, line, rejects)
+    return columns[:, : state[kernels.ROWS]], slow[:, : state[kernels.SLOW]], int(state[kernels.LINE])
 
 
-_BAD_TIME = "a line must start with its time in milliseconds since 1970 (a whole number) and a tab"
-
-
-def _line_reader(dictionary: Dictionary, quads: bool) -> Callable[[bytes], tuple[tuple[int, ...] | None, str]]:
+def _line_reader(
+    dictionary: Dictionary, quads: bool
+) -> Callable[[bytes], tuple[tuple[int, ...] | None, str]]:
     """A function from one line to (the ids of its statement, ""), or to (None, why there is none)."""
     syntax = RdfFormat.N_QUADS if quads else RdfFormat.N_TRIPLES
-    encode = dictionary.encode
 
     def read_line(line: bytes) -> tuple[tuple[int, ...] | None, str]:
         try:
@@ -120,11 +138,11 @@ def _line_reader(dictionary: Dictionary, quads: bool) -> Callable[[bytes], tuple
         if not found:
             return None, ""
         (quad,) = found
-        return (
-            encode(quad.subject),
-            encode(quad.predicate),
-            encode(quad.object),
-            encode(quad.graph_name),
-        ), ""
+        return tuple(map(dictionary.encode, quad)), ""
 
     return read_line
+
+
+def _shortened(line: bytes) -> str:
+    text = line.decode(errors="replace")
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -13,7 +13,20 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from kelda.rdf.hash_kernels import COLLISION, DONE, NEEDS_ROOM, has_room, hash_span, intern, load64
+from kelda.rdf.hash_kernels import (
+    COLLISION,
+    DONE,
+    NEEDS_ROOM,
+    PADDING,
+    first_byte,
+    has_room,
+    hash_span,
+    helper,
+    intern,
+    load8,
+    load64,
+    store8,
+)
 
 # Tags of inline ids, 5 bits; `ids.Kind` gives them names.
 INTEGER, BOOLEAN, DECIMAL, DATETIME, STRING = 1, 2, 3, 4, 5
@@ -52,6 +65,7 @@ _NAME_DATETIME, _NAME_STRING = _word(b"dateTime"), _word(b"string")
 _NAME_DOUBLE, _NAME_FLOAT = _word(b"double"), _word(b"float")
 _TRUE, _FALSE = _word(b"true"), _word(b"false")
 _ONE, _EIGHT = np.uint64(1), np.uint64(8)
+_BYTES, _LOWS, _HIGHS = (np.uint64(0x0101010101010101 * byte) for byte in (1, 0x7F, 0x80))
 
 # Bits of _CLASS: what an ASCII byte may be part of.
 _IRI, _HOST, _LABEL, _ALPHA, _DIGIT, _HEX = 1, 2, 4, 8, 16, 32
@@ -78,27 +92,32 @@ _DAYS_BEFORE_MONTH = np.array([0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 3
 _DAYS_IN_MONTH = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], np.int64)
 
 
+@helper
+def _is(text, i, classes):  # type: ignore[no-untyped-def]
+    return _CLASS[np.uint8(load8(text, i))] & classes != 0
+
+
 # ------------------------------------------------------------------------------ inline values
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _inline(tag, value):  # type: ignore[no-untyped-def]
     return _TOP | np.int64(tag) << 58 | (np.int64(value) & ((1 << 58) - 1))
 
 
-@njit(cache=True, nogil=True)
-def _short_word(buf, start, end):  # type: ignore[no-untyped-def]
+@helper
+def _short_word(text, start, end):  # type: ignore[no-untyped-def]
     """The up to eight bytes of a span as one word; 0 for a longer span."""
     if end - start > 8 or end == start:
         return np.uint64(0)
-    word = load64(buf, start)
+    word = load64(text, start)
     if end - start < 8:
         word &= (_ONE << (_EIGHT * np.uint64(end - start))) - _ONE
     return word
 
 
-@njit(cache=True, nogil=True)
-def _string(buf, start, end):  # type: ignore[no-untyped-def]
+@helper
+def _string(text, start, end):  # type: ignore[no-untyped-def]
     """Inline id of the string with this canonical text; 0 where it has more than 7 bytes, or a NUL.
 
     The first byte is the highest, so ids of short strings sort as the strings do.
@@ -109,10 +128,10 @@ def _string(buf, start, end):  # type: ignore[no-untyped-def]
     size = 0
     i = start
     while i < end:
-        c = np.int64(buf[i])
+        c = load8(text, i)
         if c == _BACKSLASH:
             i += 1
-            c = np.int64(buf[i])
+            c = load8(text, i)
             if c == 110:
                 c = _LF
             elif c == 114:
@@ -125,46 +144,46 @@ def _string(buf, start, end):  # type: ignore[no-untyped-def]
     return _inline(STRING, value << 8 * (7 - size))
 
 
-@njit(cache=True, nogil=True)
-def _digits(buf, start, end):  # type: ignore[no-untyped-def]
+@helper
+def _digits(text, start, end):  # type: ignore[no-untyped-def]
     """The number that a span of digits spells; -1 if there is something else in it."""
     value = np.int64(0)
     for i in range(start, end):
-        digit = np.int64(buf[i]) - _ZERO
+        digit = load8(text, i) - _ZERO
         if digit < 0 or digit > 9:
             return np.int64(-1)
         value = 10 * value + digit
     return value
 
 
-@njit(cache=True, nogil=True)
-def _integer(buf, start, end):  # type: ignore[no-untyped-def]
-    negative = start < end and buf[start] == _MINUS
+@helper
+def _integer(text, start, end):  # type: ignore[no-untyped-def]
+    negative = start < end and load8(text, start) == _MINUS
     first = start + 1 if negative else start
     if first == end or end - first > 18:
         return np.int64(0)
-    if buf[first] == _ZERO and (negative or end - first > 1):
+    if load8(text, first) == _ZERO and (negative or end - first > 1):
         return np.int64(0)
-    value = _digits(buf, first, end)
+    value = _digits(text, first, end)
     if value < 0 or value >= 1 << 57:
         return np.int64(0)
     return _inline(INTEGER, -value if negative else value)
 
 
-@njit(cache=True, nogil=True)
-def _number(buf, start, end, plain, scientific, limit, scientific_limit):  # type: ignore[no-untyped-def]
+@helper
+def _number(text, start, end, plain, scientific, limit, scientific_limit):  # type: ignore[no-untyped-def]
     """Inline id of -?digits(.digits)? under tag `plain`, or of -?d(.digits)?E-?digits under `scientific`.
 
     0 where the text has another form, or does not come back from (mantissa, scale, exponent) as it is.
     """
-    negative = start < end and buf[start] == _MINUS
+    negative = start < end and load8(text, start) == _MINUS
     i = start + 1 if negative else start
     first = i
     mantissa = np.int64(0)
     digits = 0
     point = np.int64(-1)
     while i < end:
-        c = np.int64(buf[i])
+        c = load8(text, i)
         if _ZERO <= c <= _NINE:
             mantissa = 10 * mantissa + c - _ZERO
             digits += 1
@@ -179,22 +198,22 @@ def _number(buf, start, end, plain, scientific, limit, scientific_limit):  # typ
     scale = i - point - 1 if point >= 0 else 0
     if whole == 0 or (point >= 0 and scale == 0) or scale > 15:
         return np.int64(0)
-    if (whole > 1 and buf[first] == _ZERO) or (negative and mantissa == 0):
+    if (whole > 1 and load8(text, first) == _ZERO) or (negative and mantissa == 0):
         return np.int64(0)
     signed = -mantissa if negative else mantissa
     if i == end:
         if mantissa >= limit:
             return np.int64(0)
         return _inline(plain, np.int64(scale) << 54 | (signed & ((1 << 54) - 1)))
-    if scientific == 0 or buf[i] != 69 or whole != 1 or mantissa >= scientific_limit:
+    if scientific == 0 or load8(text, i) != 69 or whole != 1 or mantissa >= scientific_limit:
         return np.int64(0)
     i += 1
-    down = i < end and buf[i] == _MINUS
+    down = i < end and load8(text, i) == _MINUS
     if down:
         i += 1
-    if i == end or end - i > 2 or (buf[i] == _ZERO and (down or end - i > 1)):
+    if i == end or end - i > 2 or (load8(text, i) == _ZERO and (down or end - i > 1)):
         return np.int64(0)
-    exponent = _digits(buf, i, end)
+    exponent = _digits(text, i, end)
     if exponent < 0 or exponent > 31:
         return np.int64(0)
     if down:
@@ -207,25 +226,25 @@ def _number(buf, start, end, plain, scientific, limit, scientific_limit):  # typ
     return _inline(scientific, packed)
 
 
-@njit(cache=True, nogil=True)
-def _datetime(buf, start, end):  # type: ignore[no-untyped-def]
+@helper
+def _datetime(text, start, end):  # type: ignore[no-untyped-def]
     """Inline id of YYYY-MM-DDThh:mm:ss(.f{1,3})?(Z|±hh:mm)?; 0 where it does not fit or is no such date."""
     if end - start < 19:
         return np.int64(0)
     if not (
-        buf[start + 4] == _MINUS
-        and buf[start + 7] == _MINUS
-        and buf[start + 10] == 84
-        and buf[start + 13] == _COLON
-        and buf[start + 16] == _COLON
+        load8(text, start + 4) == _MINUS
+        and load8(text, start + 7) == _MINUS
+        and load8(text, start + 10) == 84
+        and load8(text, start + 13) == _COLON
+        and load8(text, start + 16) == _COLON
     ):
         return np.int64(0)
-    year = _digits(buf, start, start + 4)
-    month = _digits(buf, start + 5, start + 7)
-    day = _digits(buf, start + 8, start + 10)
-    hour = _digits(buf, start + 11, start + 13)
-    minute = _digits(buf, start + 14, start + 16)
-    second = _digits(buf, start + 17, start + 19)
+    year = _digits(text, start, start + 4)
+    month = _digits(text, start + 5, start + 7)
+    day = _digits(text, start + 8, start + 10)
+    hour = _digits(text, start + 11, start + 13)
+    minute = _digits(text, start + 14, start + 16)
+    second = _digits(text, start + 17, start + 19)
     if year < 1 or month < 1 or month > 12 or day < 1:
         return np.int64(0)
     if hour < 0 or hour > 23 or minute < 0 or minute > 59 or second < 0 or second > 59:
@@ -236,10 +255,10 @@ def _datetime(buf, start, end):  # type: ignore[no-untyped-def]
     i = start + 19
     places = np.int64(0)
     millis = np.int64(0)
-    if i < end and buf[i] == _DOT:
+    if i < end and load8(text, i) == _DOT:
         i += 1
-        while i < end and _CLASS[buf[i]] & _DIGIT:
-            millis = 10 * millis + np.int64(buf[i]) - _ZERO
+        while i < end and _is(text, i, _DIGIT):
+            millis = 10 * millis + load8(text, i) - _ZERO
             places += 1
             i += 1
             if places > 3:
@@ -249,15 +268,19 @@ def _datetime(buf, start, end):  # type: ignore[no-untyped-def]
         for _ in range(3 - places):
             millis *= 10
     zone = np.int64(0)
-    if end - i == 1 and buf[i] == 90:
+    if end - i == 1 and load8(text, i) == 90:
         zone = np.int64(1)
-    elif end - i == 6 and buf[i + 3] == _COLON and (buf[i] == _PLUS or buf[i] == _MINUS):
-        hours = _digits(buf, i + 1, i + 3)
-        minutes = _digits(buf, i + 4, i + 6)
+    elif (
+        end - i == 6
+        and load8(text, i + 3) == _COLON
+        and (load8(text, i) == _PLUS or load8(text, i) == _MINUS)
+    ):
+        hours = _digits(text, i + 1, i + 3)
+        minutes = _digits(text, i + 4, i + 6)
         offset = 60 * hours + minutes
         if hours < 0 or minutes < 0 or minutes > 59 or minutes % 15 != 0 or offset > 14 * 60:
             return np.int64(0)
-        if buf[i] == _MINUS:
+        if load8(text, i) == _MINUS:
             if offset == 0:
                 return np.int64(0)
             offset = -offset
@@ -272,37 +295,37 @@ def _datetime(buf, start, end):  # type: ignore[no-untyped-def]
     return _inline(DATETIME, (clock * 1000 + millis) << 9 | places << 7 | zone)
 
 
-@njit(cache=True, nogil=True)
-def _xsd_name(buf, start, end):  # type: ignore[no-untyped-def]
+@helper
+def _xsd_name(text, start, end):  # type: ignore[no-untyped-def]
     """The local name, as a word, of a datatype of XML Schema with a short name; otherwise 0."""
-    if end - start < 34 or end - start > 41 or buf[start + 32] != _HASH:
+    if end - start < 34 or end - start > 41 or load8(text, start + 32) != _HASH:
         return np.uint64(0)
-    if load64(buf, start) != _XSD_0 or load64(buf, start + 8) != _XSD_1:
+    if load64(text, start) != _XSD_0 or load64(text, start + 8) != _XSD_1:
         return np.uint64(0)
-    if load64(buf, start + 16) != _XSD_2 or load64(buf, start + 24) != _XSD_3:
+    if load64(text, start + 16) != _XSD_2 or load64(text, start + 24) != _XSD_3:
         return np.uint64(0)
-    return _short_word(buf, start + 33, end)
+    return _short_word(text, start + 33, end)
 
 
-@njit(cache=True, nogil=True)
-def _typed(buf, start, end, name):  # type: ignore[no-untyped-def]
+@helper
+def _typed(text, start, end, name):  # type: ignore[no-untyped-def]
     """Inline id of the literal with this lexical form and XML Schema datatype; 0 where it has none."""
     if name == _NAME_INTEGER:
-        return _integer(buf, start, end)
+        return _integer(text, start, end)
     if name == _NAME_DECIMAL:
-        return _number(buf, start, end, DECIMAL, 0, _DECIMAL_LIMIT, 0)
+        return _number(text, start, end, DECIMAL, 0, _DECIMAL_LIMIT, 0)
     if name == _NAME_DOUBLE:
-        return _number(buf, start, end, DOUBLE, DOUBLE_E, _DOUBLE_LIMIT, _DOUBLE_E_LIMIT)
+        return _number(text, start, end, DOUBLE, DOUBLE_E, _DOUBLE_LIMIT, _DOUBLE_E_LIMIT)
     if name == _NAME_FLOAT:
-        inline = _number(buf, start, end, FLOAT, FLOAT_E, _FLOAT_LIMIT, _FLOAT_LIMIT)
+        inline = _number(text, start, end, FLOAT, FLOAT_E, _FLOAT_LIMIT, _FLOAT_LIMIT)
         # 10^10 is the last power of ten that a float holds exactly.
         if (inline >> 58) & 31 == FLOAT and (inline >> 54) & 15 > 10:
             return np.int64(0)
         return inline
     if name == _NAME_DATETIME:
-        return _datetime(buf, start, end)
+        return _datetime(text, start, end)
     if name == _NAME_BOOLEAN:
-        word = _short_word(buf, start, end)
+        word = _short_word(text, start, end)
         if word == _TRUE:
             return _inline(BOOLEAN, 1)
         if word == _FALSE:
@@ -311,20 +334,21 @@ def _typed(buf, start, end, name):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def term_id(buf, end, seed):  # type: ignore[no-untyped-def]
-    """(id, check) of the term whose canonical text is `buf[:end]`; check 0 for inline ids."""
+def term_id(buf, seed):  # type: ignore[no-untyped-def]
+    """(id, check) of the term whose canonical text `buf` holds, before the padding; check 0 if inline."""
+    text, end = buf.ctypes.data, buf.shape[0] - PADDING
     inline = np.int64(0)
-    if buf[0] == _QUOTE:
+    if load8(text, 0) == _QUOTE:
         close = end - 1
-        while buf[close] != _QUOTE:
+        while load8(text, close) != _QUOTE:
             close -= 1
         if close == end - 1:
-            inline = _string(buf, 1, close)
-        elif buf[close + 1] == _CARET:
-            inline = _typed(buf, 1, close, _xsd_name(buf, close + 4, end - 1))
+            inline = _string(text, 1, close)
+        elif load8(text, close + 1) == _CARET:
+            inline = _typed(text, 1, close, _xsd_name(text, close + 4, end - 1))
     if inline != 0:
         return inline, np.int64(0)
-    return hash_span(buf, 0, end, seed)
+    return hash_span(text, 0, end, seed)
 
 
 # ------------------------------------------------------------------------------ scanning
@@ -332,16 +356,23 @@ def term_id(buf, end, seed):  # type: ignore[no-untyped-def]
 # Buffers end with a line feed, which no term contains, so no scan runs past the end.
 
 
-@njit(cache=True, nogil=True)
-def _utf8(buf, start, end, iri):  # type: ignore[no-untyped-def]
+@helper
+def _between(low, first, last):  # type: ignore[no-untyped-def]
+    """For a word of bytes below 128: the high bit of each byte that is in first .. last (others: any)."""
+    above = low + _BYTES * np.uint64(128 - first)
+    return above & ~(low + _BYTES * np.uint64(127 - last))
+
+
+@helper
+def _utf8(text, start, end, iri):  # type: ignore[no-untyped-def]
     """Whether a span that ends before an ASCII byte is UTF-8 (and, in an IRI, of U+00A0 .. U+D7FF)."""
     i = start
     while i < end:
-        c = buf[i]
+        c = load8(text, i)
         if c < 0x80:
             i += 1
             continue
-        second = buf[i + 1]
+        second = load8(text, i + 1)
         if second & 0xC0 != 0x80:
             return False
         if 0xC2 <= c <= 0xDF:
@@ -349,14 +380,14 @@ def _utf8(buf, start, end, iri):  # type: ignore[no-untyped-def]
                 return False
             i += 2
             continue
-        if buf[i + 2] & 0xC0 != 0x80:
+        if load8(text, i + 2) & 0xC0 != 0x80:
             return False
         if 0xE0 <= c <= 0xEF:
             if (c == 0xE0 and second < 0xA0) or (c == 0xED and second > 0x9F) or (iri and c > 0xED):
                 return False
             i += 3
             continue
-        if iri or c < 0xF0 or c > 0xF4 or buf[i + 3] & 0xC0 != 0x80:
+        if iri or c < 0xF0 or c > 0xF4 or load8(text, i + 3) & 0xC0 != 0x80:
             return False
         if (c == 0xF0 and second < 0x90) or (c == 0xF4 and second > 0x8F):
             return False
@@ -364,198 +395,272 @@ def _utf8(buf, start, end, iri):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
-def _iri(buf, start):  # type: ignore[no-untyped-def]
+@helper
+def _iri(text, start):  # type: ignore[no-untyped-def]
     """The position after the absolute IRI at `start` (which is at '<'); -1 when unsure."""
-    if load64(buf, start) == _HTTP:
+    if load64(text, start) == _HTTP:
         i = start + 8
         authority = True
     else:
         i = start + 1
-        if not _CLASS[buf[i]] & _ALPHA:
+        if not _is(text, i, _ALPHA):
             return -1
-        while _CLASS[buf[i]] & (_ALPHA | _DIGIT) or buf[i] == _PLUS or buf[i] == _MINUS or buf[i] == _DOT:
+        while (
+            _is(text, i, _ALPHA | _DIGIT)
+            or load8(text, i) == _PLUS
+            or load8(text, i) == _MINUS
+            or load8(text, i) == _DOT
+        ):
             i += 1
-        if buf[i] != _COLON:
+        if load8(text, i) != _COLON:
             return -1
         i += 1
-        authority = buf[i] == _SLASH and buf[i + 1] == _SLASH
+        authority = load8(text, i) == _SLASH and load8(text, i + 1) == _SLASH
         if authority:
             i += 2
     if authority:
-        while _CLASS[buf[i]] & _HOST:
+        while _is(text, i, _HOST):
             i += 1
-        if buf[i] == _COLON:
+        if load8(text, i) == _COLON:
             i += 1
-            while _CLASS[buf[i]] & _DIGIT:
+            while _is(text, i, _DIGIT):
                 i += 1
-        if buf[i] != _SLASH and buf[i] != _GREATER and buf[i] != _HASH and buf[i] != _QUESTION:
+        if (
+            load8(text, i) != _SLASH
+            and load8(text, i) != _GREATER
+            and load8(text, i) != _HASH
+            and load8(text, i) != _QUESTION
+        ):
             return -1
     fragment = False
     foreign = False
     while True:
-        c = buf[i]
-        if _CLASS[c] & _IRI:
-            i += 1
-        elif c == _GREATER:
+        word = load64(text, i)
+        low = word & _LOWS
+        common = (
+            _between(low, 38, 59) | _between(low, 63, 90) | _between(low, 97, 122) | _between(low, 95, 95)
+        )
+        other = ~(common & ~word) & _HIGHS
+        if other == 0:
+            i += 8
+            continue
+        i += first_byte(other)
+        c = load8(text, i)
+        if c == _GREATER:
             break
+        if c == _HASH and not fragment:
+            fragment = True
+            i += 1
         elif c >= 0x80:
             foreign = True
             i += 1
-        elif c == _HASH and not fragment:
-            fragment = True
-            i += 1
-        elif c == _PERCENT and _CLASS[buf[i + 1]] & _HEX and _CLASS[buf[i + 2]] & _HEX:
+        elif c == _PERCENT and _is(text, i + 1, _HEX) and _is(text, i + 2, _HEX):
             i += 3
+        elif _is(text, i, _IRI):
+            i += 1
         else:
             return -1
-    if foreign and not _utf8(buf, start, i, True):
+    if foreign and not _utf8(text, start, i, True):
         return -1
     return i + 1
 
 
-@njit(cache=True, nogil=True)
-def _blank(buf, start):  # type: ignore[no-untyped-def]
+@helper
+def _blank(text, start):  # type: ignore[no-untyped-def]
     """The position after the blank node at `start` (which is at '_'); -1 when unsure."""
-    if buf[start + 1] != _COLON:
+    if load8(text, start + 1) != _COLON:
         return -1
     i = start + 2
-    if not _CLASS[buf[i]] & _LABEL or buf[i] == _MINUS:
+    if not _is(text, i, _LABEL) or load8(text, i) == _MINUS:
         return -1
-    while _CLASS[buf[i]] & _LABEL:
+    while _is(text, i, _LABEL):
         i += 1
-    if buf[i] != _SPACE and buf[i] != _TAB:
+    if load8(text, i) != _SPACE and load8(text, i) != _TAB:
         return -1
     return i
 
 
-@njit(cache=True, nogil=True)
-def _node(buf, start):  # type: ignore[no-untyped-def]
+@helper
+def _node(text, start):  # type: ignore[no-untyped-def]
     """The position after the IRI or blank node at `start`; -1 when unsure or when there is none."""
-    if buf[start] == _LESS:
-        return _iri(buf, start)
-    if buf[start] == _UNDERSCORE:
-        return _blank(buf, start)
+    if load8(text, start) == _LESS:
+        return _iri(text, start)
+    if load8(text, start) == _UNDERSCORE:
+        return _blank(text, start)
     return -1
 
 
-@njit(cache=True, nogil=True)
-def _quoted(buf, start):  # type: ignore[no-untyped-def]
+@helper
+def _quoted(text, start):  # type: ignore[no-untyped-def]
     """The position of the quote that closes the literal opened at `start`; -1 when unsure."""
     i = start + 1
-    foreign = False
+    foreign = np.uint64(0)
     while True:
-        c = buf[i]
+        word = load64(text, i)
+        low = word & _LOWS
+        special = _between(low, 0, 31) | _between(low, 34, 34) | _between(low, 92, 92)
+        special &= ~word & _HIGHS
+        foreign |= word & _HIGHS
+        if special == 0:
+            i += 8
+            continue
+        i += first_byte(special)
+        c = load8(text, i)
         if c == _QUOTE:
             break
         if c == _BACKSLASH:
-            c = buf[i + 1]
+            c = load8(text, i + 1)
             if c != 110 and c != 114 and c != _QUOTE and c != _BACKSLASH:
                 return -1
             i += 2
-            continue
-        if c == _LF or c == _CR:
+        elif c in (_LF, _CR):
             return -1
-        if c >= 0x80:
-            foreign = True
-        i += 1
-    if foreign and not _utf8(buf, start, i, False):
+        else:
+            i += 1
+    if foreign != 0 and not _utf8(text, start, i, False):
         return -1
     return i
 
 
-@njit(cache=True, nogil=True)
-def _letters(buf, start):  # type: ignore[no-untyped-def]
+@helper
+def _letters(text, start):  # type: ignore[no-untyped-def]
     """The position after the ASCII letters at `start`."""
     i = start
-    while _CLASS[buf[i]] & _ALPHA:
+    while _is(text, i, _ALPHA):
         i += 1
     return i
 
 
-@njit(cache=True, nogil=True)
-def _language(buf, start):  # type: ignore[no-untyped-def]
+@helper
+def _language(text, start):  # type: ignore[no-untyped-def]
     """The position after ll(l)(-Script)?(-RR|-ddd)? at `start`, now in lower case; -1 when unsure."""
-    i = _letters(buf, start)
+    i = _letters(text, start)
     if i - start < 2 or i - start > 3:
         return -1
-    if buf[i] == _MINUS and _letters(buf, i + 1) == i + 5:
+    if load8(text, i) == _MINUS and _letters(text, i + 1) == i + 5:
         i += 5
-    if buf[i] == _MINUS:
-        if _letters(buf, i + 1) == i + 3:
+    if load8(text, i) == _MINUS:
+        if _letters(text, i + 1) == i + 3:
             i += 3
-        elif _CLASS[buf[i + 1]] & _CLASS[buf[i + 2]] & _CLASS[buf[i + 3]] & _DIGIT:
+        elif _is(text, i + 1, _DIGIT) and _is(text, i + 2, _DIGIT) and _is(text, i + 3, _DIGIT):
             i += 4
         else:
             return -1
-    if buf[i] != _SPACE and buf[i] != _TAB:
+    if load8(text, i) != _SPACE and load8(text, i) != _TAB:
         return -1
     for k in range(start, i):
-        if 65 <= buf[k] <= 90:
-            buf[k] += 32
+        c = load8(text, k)
+        if 65 <= c <= 90:
+            store8(text, k, c + 32)
     return i
 
 
-@njit(cache=True, nogil=True)
-def _object(buf, start):  # type: ignore[no-untyped-def]
+@helper
+def _object(text, start):  # type: ignore[no-untyped-def]
     """(position after it, end of its canonical text, its inline id or 0) of the object at `start`.
 
     The position is -1 when unsure.
     """
-    if buf[start] != _QUOTE:
-        after = _node(buf, start)
+    if load8(text, start) != _QUOTE:
+        after = _node(text, start)
         return after, after, np.int64(0)
-    close = _quoted(buf, start)
+    close = _quoted(text, start)
     if close < 0:
         return -1, -1, np.int64(0)
     after = close + 1
-    if buf[after] == _AT:
-        after = _language(buf, after + 1)
+    if load8(text, after) == _AT:
+        after = _language(text, after + 1)
         return after, after, np.int64(0)
-    if buf[after] != _CARET:
-        return after, after, _string(buf, start + 1, close)
-    if buf[after + 1] != _CARET or buf[after + 2] != _LESS:
+    if load8(text, after) != _CARET:
+        return after, after, _string(text, start + 1, close)
+    if load8(text, after + 1) != _CARET or load8(text, after + 2) != _LESS:
         return -1, -1, np.int64(0)
     datatype = after + 3
     name = np.uint64(0)
-    after = _iri(buf, after + 2)
+    after = _iri(text, after + 2)
     if after > 0:
-        name = _xsd_name(buf, datatype, after - 1)
+        name = _xsd_name(text, datatype, after - 1)
         if name == _NAME_STRING:
-            return after, close + 1, _string(buf, start + 1, close)
+            return after, close + 1, _string(text, start + 1, close)
         # rdf:langString and its like are not allowed here, and all of rdf: is left to pyoxigraph.
-        if after - datatype > 40 and load64(buf, datatype + 16) == _RDF_2:
-            if load64(buf, datatype + 24) == _RDF_3 and load64(buf, datatype + 32) == _RDF_4:
-                return -1, -1, np.int64(0)
-    return after, after, _typed(buf, start + 1, close, name)
+        if (
+            after - datatype > 40
+            and load64(text, datatype + 16) == _RDF_2
+            and load64(text, datatype + 24) == _RDF_3
+            and load64(text, datatype + 32) == _RDF_4
+        ):
+            return -1, -1, np.int64(0)
+    return after, after, _typed(text, start + 1, close, name)
 
 
-@njit(cache=True, nogil=True)
-def _skip(buf, i):  # type: ignore[no-untyped-def]
-    while buf[i] == _SPACE or buf[i] == _TAB:
+@helper
+def _skip(text, i):  # type: ignore[no-untyped-def]
+    while load8(text, i) == _SPACE or load8(text, i) == _TAB:
         i += 1
     return i
 
 
-@njit(cache=True, nogil=True)
-def _end_of_line(buf, i):  # type: ignore[no-untyped-def]
-    while buf[i] != _LF and buf[i] != _CR:
+@helper
+def _end_of_line(text, i):  # type: ignore[no-untyped-def]
+    while load8(text, i) != _LF and load8(text, i) != _CR:
         i += 1
     return i
 
 
-@njit(cache=True, nogil=True)
-def _time(buf, start):  # type: ignore[no-untyped-def]
+@helper
+def _time(text, start):  # type: ignore[no-untyped-def]
     """(position after it, milliseconds) of the `epoch-ms TAB` at `start`; position -1 where there is none."""
-    negative = buf[start] == _MINUS
+    negative = load8(text, start) == _MINUS
     first = start + 1 if negative else start
     i = first
-    while _CLASS[buf[i]] & _DIGIT:
+    while _is(text, i, _DIGIT):
         i += 1
-    if i == first or i - first > 18 or buf[i] != _TAB:
+    if i == first or i - first > 18 or load8(text, i) != _TAB:
         return -1, np.int64(0)
-    value = _digits(buf, first, i)
+    value = _digits(text, first, i)
     return i + 1, -value if negative else value
+
+
+@helper
+def _ends(text, i):  # type: ignore[no-untyped-def]
+    """Whether there is nothing on the line from `i` on but a comment."""
+    return load8(text, i) in (_LF, _CR, _HASH)
+
+
+@helper
+def _statement(text, start, quads):  # type: ignore[no-untyped-def]
+    """The statement at `start`: (where it ends, inline id of its object or 0, the span of each term).
+
+    The span of a graph that is not there is (0, 0). The end is -1, and the rest nonsense, when unsure.
+    """
+    unsure = (-1, np.int64(0), ((start, start), (start, start), (start, start), (start, start)))
+    s_end = _node(text, start)
+    if s_end < 0:
+        return unsure
+    p_start = _skip(text, s_end)
+    if load8(text, p_start) != _LESS:
+        return unsure
+    p_end = _iri(text, p_start)
+    if p_end < 0:
+        return unsure
+    o_start = _skip(text, p_end)
+    after, o_end, inline = _object(text, o_start)
+    if after < 0:
+        return unsure
+    at = _skip(text, after)
+    g_start = g_end = np.int64(0)
+    if quads and load8(text, at) != _DOT:
+        g_start = at
+        g_end = _node(text, g_start)
+        if g_end < 0:
+            return unsure
+        at = _skip(text, g_end)
+    if load8(text, at) != _DOT:
+        return unsure
+    at = _skip(text, at + 1)
+    if not _ends(text, at):
+        return unsure
+    return at, inline, ((start, s_end), (p_start, p_end), (o_start, o_end), (g_start, g_end))
 
 
 @njit(cache=True, nogil=True)
@@ -568,92 +673,61 @@ def parse(  # type: ignore[no-untyped-def]
     a row (place, start, end, why) in `slow`. `buf` has a line feed at `size`. Returns DONE, or NEEDS_ROOM
     (for state[LINE_SIZE] bytes; call again when there is), or COLLISION with entry and span in `state`.
     """
-    while state[POSITION] < size:
-        line_start = state[POSITION]
+    text = buf.ctypes.data
+    line_start, line, row = state[POSITION], state[LINE], state[ROWS]
+    status = DONE
+    while line_start < size and status == DONE:
+        body = _skip(text, line_start)
+        stop = np.int64(-1)
         time = np.int64(0)
         why = UNSURE
-        at = _skip(buf, line_start)
-        c = buf[at]
-        empty = c == _LF or c == _CR or c == _HASH
-        body = line_start
+        empty = _ends(text, body)
         if timed and not empty:
-            body, time = _time(buf, line_start)
+            body, time = _time(text, line_start)
             if body < 0:
                 why = BAD_TIME
                 body = line_start
-                at = np.int64(-1)
             else:
-                at = _skip(buf, body)
-                c = buf[at]
-                empty = c == _LF or c == _CR or c == _HASH
+                body = _skip(text, body)
+                empty = _ends(text, body)
         if empty:
-            stop = _end_of_line(buf, at)
+            stop = body
         else:
-            sure = False
-            s_start = s_end = p_start = p_end = o_start = o_end = o_text = g_start = g_end = np.int64(0)
-            o_id = np.int64(0)
-            stop = np.int64(0)
-            if at >= 0:
-                s_start = at
-                s_end = _node(buf, s_start)
-                if s_end > 0:
-                    p_start = _skip(buf, s_end)
-                    if buf[p_start] == _LESS:
-                        p_end = _iri(buf, p_start)
-                    if p_end > 0:
-                        o_start = _skip(buf, p_end)
-                        o_end, o_text, o_id = _object(buf, o_start)
-                        if o_end > 0:
-                            at = _skip(buf, o_end)
-                            if buf[at] != _DOT and quads:
-                                g_start = at
-                                g_end = _node(buf, g_start)
-                                at = _skip(buf, g_end) if g_end > 0 else o_end
-                            if buf[at] == _DOT:
-                                at = _skip(buf, at + 1)
-                                c = buf[at]
-                                sure = c == _LF or c == _CR or c == _HASH
-                                stop = _end_of_line(buf, at) if sure else np.int64(0)
-            row = state[ROWS]
-            if sure:
-                if not has_room(slots, arena, counts, 4, stop - line_start):
-                    state[LINE_SIZE] = stop - line_start
-                    return NEEDS_ROOM
-                for column in range(4):
-                    if column == 0:
-                        start, end = s_start, s_end
-                    elif column == 1:
-                        start, end = p_start, p_end
-                    elif column == 2:
-                        start, end = o_start, o_text
-                        if o_id != 0:
-                            columns[2, row] = o_id
-                            continue
-                    else:
-                        start, end = g_start, g_end
-                        if g_end == 0:
-                            columns[3, row] = 0
-                            continue
-                    identity, check = hash_span(buf, start, end, seed)
-                    entry = intern(slots, ids, offsets, arena, counts, identity, check, buf, start, end)
-                    if entry < 0:
-                        state[CLASH_ENTRY] = -1 - entry
-                        state[CLASH_START] = start
-                        state[CLASH_END] = end
-                        return COLLISION
-                    columns[column, row] = identity
-            else:
-                stop = _end_of_line(buf, line_start)
+            if why == UNSURE:
+                stop, inline, spans = _statement(text, body, quads)
+                if stop >= 0:
+                    if not has_room(slots, arena, counts, 4, stop - line_start):
+                        state[LINE_SIZE] = stop - line_start
+                        status = NEEDS_ROOM
+                        break
+                    for column in range(4):
+                        start, end = spans[column]
+                        identity = inline if column == 2 else np.int64(0)
+                        if identity == 0 and end > 0:
+                            identity, check = hash_span(text, start, end, seed)
+                            entry = intern(
+                                slots, ids, offsets, arena, counts, identity, check, text, start, end
+                            )
+                            if entry < 0:
+                                state[CLASH_ENTRY] = -1 - entry
+                                state[CLASH_START] = start
+                                state[CLASH_END] = end
+                                status = COLLISION
+                        columns[column, row] = identity
+            if stop < 0:
+                stop = _end_of_line(text, line_start)
                 slow[0, state[SLOW]] = row
                 slow[1, state[SLOW]] = body
                 slow[2, state[SLOW]] = stop
                 slow[3, state[SLOW]] = why
                 state[SLOW] += 1
             columns[4, row] = time
-            columns[5, row] = state[LINE]
-            state[ROWS] = row + 1
-        if buf[stop] == _CR and buf[stop + 1] == _LF:
+            columns[5, row] = line
+            row += 1
+        stop = _end_of_line(text, stop)
+        if load8(text, stop) == _CR and load8(text, stop + 1) == _LF:
             stop += 1
-        state[POSITION] = stop + 1
-        state[LINE] += 1
-    return DONE
+        line_start = stop + 1
+        line += 1
+    state[POSITION], state[LINE], state[ROWS] = line_start, line, row
+    return status

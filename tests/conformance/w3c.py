@@ -181,11 +181,14 @@ def iris(nodes: list[Node]) -> tuple[str, ...]:
 def manifest(iri: str) -> Iterator[Case]:
     """The cases of a manifest and of those it includes, in order."""
     graph = Graph(iri)
-    me = NamedNode(iri)
-    for included in graph.items(me, MF + "include"):
-        yield from manifest(iris([included])[0])
+    (me,) = graph.subjects[RDF + "type", NamedNode(MF + "Manifest")]
+    included, entries = list(graph.items(me, MF + "include")), list(graph.items(me, MF + "entries"))
+    if not included and not entries:
+        raise ValueError(f"{iri} lists no tests")
+    for other in iris(included):
+        yield from manifest(other)
     group = iri.removeprefix(ROOT).rpartition("/")[0]
-    for entry in graph.items(me, MF + "entries"):
+    for entry in entries:
         yield read_case(graph, entry, group)
 
 

@@ -18,7 +18,8 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, p
 
 from kelda.engine.answer import Answer
 from kelda.engine.reference import ReferenceEvaluator
-from kelda.lang import algebra
+from kelda.lang import algebra, term_from_text
+from kelda.lang import parse as parse_query
 from kelda.rdf.event import Event
 
 BASE = "http://example.org/"
@@ -38,7 +39,7 @@ Short = str | int | float | Decimal
 Solution = frozenset[tuple[str, Short]]
 Answers = dict[int, Counter[Any]]
 Streams = Mapping[str, list[tuple[int, str]]]
-Graphs = Mapping[str | None, str]
+Graphs = Mapping[str, str] | Mapping[str | None, str]
 
 
 def solution(**bindings: Short) -> Solution:
@@ -114,7 +115,7 @@ def answers_together(
         stream: [Event(time, triples(text)) for time, text in elements]
         for stream, elements in streams.items()
     }
-    whole = [(stream, elements) for stream, elements in events.items()]
+    whole = list(events.items())
     one_by_one = sorted(
         ((stream, [event]) for stream, elements in events.items() for event in elements),
         key=lambda delivery: delivery[1][0].time or 0,
@@ -130,10 +131,9 @@ def answers_together(
 def parsed_query(
     text: str, dialect: str | None = None, params: Mapping[str, str] | None = None
 ) -> algebra.Query:
-    """The query with the prefixes of this module in front of its text."""
-    from kelda.lang import parse as parse_query
-
-    return parse_query(PROLOGUE + text, dialect=dialect, params=params)
+    """The query with the prefixes of this module in front of its text; parameters are N-Triples terms."""
+    values = None if params is None else {name: term_from_text(term) for name, term in params.items()}
+    return parse_query(PROLOGUE + text, dialect=dialect, params=values)
 
 
 def run(

@@ -120,11 +120,11 @@ def test_q1_where_am_i() -> None:
 def test_q2_who_is_next_door() -> None:
     """Who is seen now, with whoever was seen in a connected room in the last three seconds.
 
-     1 Ana in A:     (-2,1] Ben in hall: connected.
-     2 Eva in B:     (-1,2] Ben in hall: no; Ana in A: connected.
-     4 Cleo in A:    (1,4] Eva in B: connected. Ana's second 1 is just outside.
-     6 Ana in hall:  (3,6] Cleo in A: connected.
-     9 Dan in hall:  (6,9] nobody else. 12, 17: nobody else.
+    1 Ana in A:     (-2,1] Ben in hall: connected.
+    2 Eva in B:     (-1,2] Ben in hall: no; Ana in A: connected.
+    4 Cleo in A:    (1,4] Eva in B: connected. Ana's second 1 is just outside.
+    6 Ana in hall:  (3,6] Cleo in A: connected.
+    9 Dan in hall:  (6,9] nobody else. 12, 17: nobody else.
     """
     reachable = "<http://deri.org/floorplan/vocab#reachable>"
     assert at_seconds(Q2) == {
@@ -157,6 +157,13 @@ def test_q3_last_triple_outlives_its_instant() -> None:
     ana = solution(coAuthName="Ana")
     changes = at_seconds(Q3, "Cleo", output="changes")
     assert {second: dict(found) for second, found in changes.items()} == {4: {ana: 1}, 6: {ana: -1}}
+
+
+def test_q3_as_printed_has_nothing_to_show() -> None:
+    """The paper selects a variable that its pattern does not bind: the row is there, without a value."""
+    printed = Q3.replace("?coAuth foaf:name ?coAuthName", "?coAuth foaf:name ?coAuthorName")
+    assert printed != Q3
+    assert at_seconds(printed, "Cleo") == {4: bag(solution())}
 
 
 def test_q4_editors_next_door() -> None:

@@ -17,10 +17,10 @@ SIGHTINGS = [":m0 :detectedAt :r1", ":m1 :detectedAt :r2", ":m2 :detectedAt :r1"
 TICKS = pytest.mark.parametrize("tick, window", [(1000, "2s"), (1, "2ms")], ids=["seconds", "milliseconds"])
 
 
-def at_ticks(query: str, tick: int, **options: str) -> Answers:
+def at_ticks(query: str, tick: int, output: str | None = None) -> Answers:
     """The answers of a query over the scenario, by tick."""
     stream = [(number * tick, sighting) for number, sighting in enumerate(SIGHTINGS)]
-    found = answers(query, streams={STREAM: stream}, graphs=ROOMS, **options)
+    found = answers(query, streams={STREAM: stream}, graphs=ROOMS, output=output)
     assert all(time % tick == 0 for time in found)
     return {time // tick: bag for time, bag in found.items()}
 
@@ -96,3 +96,20 @@ def test_figure_2_join_with_the_rooms(tick: int, window: str) -> None:
     found = at_ticks(query, tick, output="rstream")
     assert found[0] == bag(solution(p1=":m0", l1=":r1", l2=":r2"), solution(p1=":m0", l1=":r1", l2=":r3"))
     assert found[1] == bag(solution(p1=":m1", l1=":r2", l2=":r1"))
+
+
+@TICKS
+def test_window_in_front_of_the_stream(tick: int, window: str) -> None:
+    """The paper's grammar puts the window first, its queries put it last: both are read."""
+    behind = f"SELECT ?p WHERE {{ STREAM :S [RANGE {window}] {{ ?p :detectedAt ?l }} }}"
+    in_front = f"SELECT ?p WHERE {{ STREAM [RANGE {window}] :S {{ ?p :detectedAt ?l }} }}"
+    assert at_ticks(in_front, tick) == at_ticks(behind, tick)
+
+
+def test_a_stream_is_a_bag() -> None:
+    """Section 3.1: the same triple at two instants is two elements, and two mappings of a window."""
+    query = "SELECT ?p WHERE { STREAM :S [RANGE 5s] { ?p :detectedAt ?l } }"
+    twice = [(1000, ":m0 :detectedAt :r1"), (2000, ":m0 :detectedAt :r1")]
+    found = answers(query, streams={STREAM: twice}, output="rstream")
+    m0 = solution(p=":m0")
+    assert found == {1000: bag(m0), 2000: bag(m0, m0)}

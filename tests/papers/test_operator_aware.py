@@ -284,9 +284,7 @@ def rides(*known: tuple[int, str, str, str, int, str]) -> Streams:
     for number, taxi, start, end, seconds, fare in known:
         started, ended = (f'"2013-01-01T{time}Z"^^xsd:dateTime' for time in (start, end))
         streams["pickup"].append((ms(start), f":ride{number} :taxi {taxi} ; :pickupTime {started}"))
-        streams["dropoff"].append(
-            (ms(end), f":ride{number} :dropoffTime {ended} ; :tripTime {seconds}")
-        )
+        streams["dropoff"].append((ms(end), f":ride{number} :dropoffTime {ended} ; :tripTime {seconds}"))
         streams["fare"].append((ms(end), f":trans{number} :fare {fare} ; :pickupTime {started}"))
     return {iri("nyctaxi/" + name): sorted(stream) for name, stream in streams.items()}
 

@@ -16,6 +16,7 @@ import pytest
 from pyoxigraph import NamedNode, Quad, Store
 
 from kelda.engine.oneshot import Solutions, evaluate
+from kelda.errors import QueryError
 
 from .scenario import Answers, answers, bag, iri, parsed_query, short, solution, triples
 
@@ -70,7 +71,7 @@ GRAPH Like_Stream   { ?Y li ?Z }
 """
 
 
-def at_seconds(query: str, **options: str) -> Answers:
+def at_seconds(query: str) -> Answers:
     """The answers over the network, by second."""
     found = answers(
         query,
@@ -79,7 +80,6 @@ def at_seconds(query: str, **options: str) -> Answers:
             iri("Like_Stream"): [(second * 1000, text) for second, text in LIKES],
         },
         graphs={iri("X-Lab"): X_LAB},
-        **options,
     )
     assert all(time % 1000 == 0 for time in found)
     return {time // 1000: bag for time, bag in found.items()}
@@ -111,6 +111,20 @@ def xs(*names: str) -> Counter[frozenset[tuple[str, object]]]:
 def test_qs_on_the_stored_data() -> None:
     """The current result is T-13 alone."""
     assert once(QS) == xs(":T-13")
+
+
+def test_qs_as_printed_is_refused() -> None:
+    """Bare names, no dots, and a hashtag that begins a comment: an error, not a wrong answer."""
+    printed = """
+        SELECT ?X
+        FROM X-Lab
+        WHERE {
+          Logan po ?X
+          ?X    ht #sosp17
+          Erik  li ?X
+        }"""
+    with pytest.raises(QueryError, match="X-Lab"):
+        once(printed)
 
 
 @pytest.mark.parametrize("second, expected", [(802, [":T-13"]), (806, [":T-13", ":T-15"])])

@@ -46,7 +46,9 @@ class Cut(NamedTuple):
 
 
 class Splitter(Protocol):
-    """Finds the ends of records in a growing buffer."""
+    """Finds the ends of records in a growing buffer. `context` is what is in force at the start."""
+
+    context: bytes
 
     def cuts(self, data: bytes, at_end: bool) -> list[Cut]:
         """The cuts in `data`, which starts at a record boundary. What lies behind the last cut
@@ -96,7 +98,7 @@ def no_mapping(name: str, mapping: Mapping[str, Any] | None) -> None:
     """For framings that are RDF already."""
     if mapping is not None:
         raise UsageError(
-            f"format '{name}' takes no mapping: its records are RDF already (mappings are for csv, json, ndjsonld)"
+            f"format '{name}' takes no mapping: it is RDF already (mappings are for csv, json, ndjsonld)"
         )
 
 
@@ -121,6 +123,8 @@ def line_ends(data: bytes, at_end: bool) -> list[int]:
 
 class LineSplitter:
     """One line, one record; lines know nothing of each other."""
+
+    context = b""
 
     def cuts(self, data: bytes, at_end: bool) -> list[Cut]:
         return [Cut(end, b"") for end in line_ends(data, at_end)]

@@ -1,12 +1,13 @@
-"""Blank nodes that belong to one record: renamed, always in the same way.
+"""Blank nodes that belong to one record or one file: renamed, always in the same way.
 
-The new label says which stream, which record and which blank node of the record (by order of
-appearance), so a replay of the stream gives the same labels and no two records share one.
+The new label says where the blank node is from and which one it is, by order of appearance. So a
+replay gives the same labels, and no two records or files share one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import xxhash
 from pyoxigraph import BlankNode, Quad, Triple
@@ -18,25 +19,40 @@ def scope_of(name: str, ordinal: int) -> str:
     return f"{stream}r{ordinal}"
 
 
-def scoped(quads: Iterable[Quad], scope: str) -> tuple[Quad, ...]:
-    """The quads with blank nodes `{scope}b0`, `{scope}b1`, … in order of appearance."""
-    labels: dict[str, BlankNode] = {}
+def file_scope(name: str) -> str:
+    """The start of every blank node label of a stored file."""
+    return f"f{xxhash.xxh3_64_hexdigest(name.encode())}"
 
-    def rename(term):  # type: ignore[no-untyped-def]  # any term in, the same kind out
+
+class Renamer:
+    """Gives blank nodes the labels `{scope}b0`, `{scope}b1`, … in order of appearance."""
+
+    def __init__(self, scope: str) -> None:
+        self._scope = scope
+        self._new: dict[str, BlankNode] = {}
+
+    def term(self, term: Any) -> Any:
+        """A term of the same kind, renamed if it is, or names, a blank node."""
         if isinstance(term, BlankNode):
-            new = labels.get(term.value)
+            new = self._new.get(term.value)
             if new is None:
-                new = labels[term.value] = BlankNode(f"{scope}b{len(labels)}")
+                new = self._new[term.value] = BlankNode(f"{self._scope}b{len(self._new)}")
             return new
         if isinstance(term, Triple):
-            return Triple(rename(term.subject), term.predicate, rename(term.object))
+            return Triple(self.term(term.subject), term.predicate, self.term(term.object))
         return term
 
-    special = (BlankNode, Triple)
-    renamed = []
-    for quad in quads:
+    def quad(self, quad: Quad) -> Quad:
         subject, object, graph = quad.subject, quad.object, quad.graph_name
-        if isinstance(subject, special) or isinstance(object, special) or isinstance(graph, BlankNode):
-            quad = Quad(rename(subject), quad.predicate, rename(object), rename(graph))
-        renamed.append(quad)
-    return tuple(renamed)
+        if isinstance(subject, _NAMES_ONE) or isinstance(object, _NAMES_ONE) or isinstance(graph, BlankNode):
+            return Quad(self.term(subject), quad.predicate, self.term(object), self.term(graph))
+        return quad
+
+
+_NAMES_ONE = (BlankNode, Triple)
+
+
+def scoped(quads: Iterable[Quad], scope: str) -> tuple[Quad, ...]:
+    """The quads with their blank nodes renamed."""
+    renamer = Renamer(scope)
+    return tuple(renamer.quad(quad) for quad in quads)

@@ -56,5 +56,7 @@ def event_time(quads: Iterable[Quad], time_predicate: str | None) -> int | None:
 def _time(predicate: str, value: object) -> int:
     time = to_ms(value.value) if isinstance(value, Literal) else None
     if time is None:
-        raise RecordError(f"the value of <{predicate}> is neither an xsd:dateTime nor epoch milliseconds: {value}")
+        raise RecordError(
+            f"no time: {value} of <{predicate}> is neither an xsd:dateTime nor epoch milliseconds"
+        )
     return time

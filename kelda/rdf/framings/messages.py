@@ -52,7 +52,22 @@ _TOKEN = re.compile(
     """.replace(b"CHAR", _CHAR),
     re.DOTALL | re.VERBOSE,
 )
+# Most of a message at one stroke: names, IRIs and simple strings, each closed by a separator, so
+# that nothing in it can change with the bytes that follow.
+_PLAIN = re.compile(
+    rb"""
+    (?: (?: (?! @ | (?i: message | prefix | base | version ) ) NAME
+          | IRI
+          | " (?!"") [^"\\\r\n]* " (?: @ [A-Za-z0-9-]+ | \^\^ (?: IRI | NAME ) )?
+        ) SEP+ (?: \. SEP+ )?
+    )+
+    """.replace(b"SEP", rb"[\s;,()\[\]{}|~]")
+    .replace(b"NAME", rb"""[^\s;,()\[\]{}|~\#<>"'.\\^][^\s;,()\[\]{}|~\#<>"'\\]*""")
+    .replace(b"IRI", rb"""<[^\x00-\x20<>"{}|^`]*>"""),
+    re.VERBOSE,
+)
 _WORD_MAY_GO_ON = re.compile(rb"\.*\\?\Z")
+_LANGUAGE_MAY_GO_ON = re.compile(rb"(?:@|-*)\Z")
 _IRI_SO_FAR = re.compile(rb'<[^\x00-\x20<>"{}|^`]*')
 _SCHEME = re.compile(rb"<[A-Za-z][A-Za-z0-9+.-]*:")
 _DIRECTIVES = (b"prefix", b"base", b"version")
@@ -117,6 +132,7 @@ class MessageSplitter:
     """Walks the tokens of a growing buffer, remembering where it stopped and in which state."""
 
     def __init__(self, context: bytes = b"") -> None:
+        self.context = context
         self._context = Context(context)
         self._reset()
 
@@ -134,6 +150,11 @@ class MessageSplitter:
         found: list[Message] = []
         start, at, size = 0, self._seen, len(data)
         while at < size:
+            if not self._directive and self._at_message is None:
+                plain = _PLAIN.match(data, at)
+                if plain is not None:
+                    self._statements, at = True, plain.end()
+                    continue
             token = _TOKEN.match(data, at)
             assert token is not None  # junk matches any byte
             kind, end = token.lastgroup, token.end()
@@ -163,7 +184,9 @@ class MessageSplitter:
 
     def _follow(self, kind: str | None, text: bytes, at: int) -> None:
         """Take notice of directives, and of whether anything else is said."""
-        if self._at_message is not None:  # a dot would have made it a delimiter: an error, for the parser to find
+        if (
+            self._at_message is not None
+        ):  # a dot would have made it a delimiter: an error, for the parser to find
             self._statements, self._at_message = True, None
         words = self._directive
         if not words:
@@ -194,6 +217,8 @@ def _may_grow(data: bytes, at: int, end: int, kind: str | None) -> bool:
     """Whether the token at `at`, which does not reach the end of the buffer, may change with more bytes."""
     if kind == "word":
         return _WORD_MAY_GO_ON.match(data, end) is not None
+    if kind == "string":
+        return _LANGUAGE_MAY_GO_ON.match(data, end) is not None
     if kind != "junk":
         return False
     if data[at:end] == b"<":

@@ -65,7 +65,7 @@ class ContextLineSplitter:
     """Lines; a line that is a context and nothing else is no record."""
 
     def __init__(self, context: bytes) -> None:
-        self._context = context
+        self.context = context
 
     def cuts(self, data: bytes, at_end: bool) -> list[Cut]:
         cuts = []
@@ -74,8 +74,8 @@ class ContextLineSplitter:
             line = data[start:end]
             context = _context_line(line)
             if context is not None:
-                self._context = context
-            cuts.append(Cut(end, self._context, record=context is None and not line.isspace()))
+                self.context = context
+            cuts.append(Cut(end, self.context, record=context is None and not line.isspace()))
             start = end
         return cuts
 
@@ -151,7 +151,7 @@ def _quads(text: bytes, context: bytes, mapping: ContextMapping) -> list[Quad]:
         for term in (quad.subject, quad.predicate, quad.object, quad.graph_name):
             if isinstance(term, NamedNode) and term.value.startswith(_NO_BASE):
                 raise RecordError(
-                    f"relative IRI '{term.value[len(_NO_BASE):].lstrip('/')}': give an @base in the @context"
+                    f"relative IRI '{term.value[len(_NO_BASE) :].lstrip('/')}': give an @base in the @context"
                 )
     if not quads:
         raise RecordError("the document says nothing: does its @context define its keys?")

@@ -20,16 +20,31 @@ from typing import Any
 from pyoxigraph import RdfFormat, parse
 
 from kelda.rdf.event import Event
-from kelda.rdf.framings.base import Chunk, Cut, Framing, Reading, RecordError, line_ends, no_mapping, reason_of
+from kelda.rdf.framings.base import (
+    Chunk,
+    Cut,
+    Framing,
+    Reading,
+    RecordError,
+    line_ends,
+    no_mapping,
+    reason_of,
+)
 from kelda.rdf.framings.eventtime import event_time
 from kelda.rdf.framings.tsnt import TIME_AND_REST, timed_quads
 
 _TERM = re.compile(
-    rb'(?P<open><<\()|(?P<close>\)>>)|(?P<dot>\.(?=\s*(?:#|$)))|'
+    rb"(?P<open><<\()|(?P<close>\)>>)|(?P<dot>\.(?=\s*(?:#|$)))|"
     rb'(?P<term><[^<>"\s]*>|_:[^\s<>"]*[^\s<>".]|"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^<>\s]*>)?)|'
     rb"[ \t]+|(?P<junk>.)"
 )
-_SIMPLE = re.compile(rb'[ \t]*(<[^<>"\s]*>)[ \t]*<[^<>"\s]*>[ \t]*<[^<>"\s]*>[ \t]*(<[^<>"\s]*>)?[ \t]*\.\s*$')
+# The usual line at one stroke: IRIs, and a literal without escapes.
+_SIMPLE = re.compile(
+    rb"""
+    [ \t]* (IRI) [ \t]* IRI [ \t]* (?: IRI | "[^"\\]*" (?: @[A-Za-z0-9-]+ | \^\^IRI )? ) [ \t]* (IRI)? [ \t]* \. \s* $
+    """.replace(b"IRI", rb"""<[^<>"\s]*>"""),
+    re.VERBOSE,
+)
 
 
 def thing_of(line: bytes) -> bytes | None:
@@ -56,6 +71,8 @@ def thing_of(line: bytes) -> bytes | None:
 
 class RunSplitter:
     """A timed line is a record; so is a run of plain lines about the same thing."""
+
+    context = b""
 
     def __init__(self) -> None:
         self._seen = 0  # bytes of the open run that were looked at before
@@ -126,7 +143,9 @@ class NQuads:
             event = Event(event_time(quads, how.time_predicate), quads)
         except SyntaxError as error:
             line = first_line + (error.lineno or 1) - 1
-            text = record.split(b"\n")[line - first_line] if line - first_line <= record.count(b"\n") else record
+            text = (
+                record.split(b"\n")[line - first_line] if line - first_line <= record.count(b"\n") else record
+            )
             how.reject(line, reason_of(error), text)
         except RecordError as error:
             how.reject(shown_line, str(error), record.strip())

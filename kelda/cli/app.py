@@ -1,0 +1,290 @@
+"""The commands. Heavy imports stand inside them, so that `kelda --help` answers at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kelda.errors import EnvironmentProblem, KeldaError
+
+app = typer.Typer(
+    name="kelda",
+    help="Continuous SPARQL queries over RDF streams.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Runner(str, Enum):
+    """Who runs the job."""
+
+    spark = "spark"
+    inprocess = "inprocess"
+    reference = "reference"
+
+
+class Dialect(str, Enum):
+    """How the query text is to be read; without it the text decides."""
+
+    cqels = "cqels"
+    csparql = "csparql"
+    rspql = "rspql"
+    sparql = "sparql"
+
+
+class Output(str, Enum):
+    """What is sent of an answer that changes."""
+
+    rstream = "rstream"
+    istream = "istream"
+    dstream = "dstream"
+    changes = "changes"
+
+
+class Format(str, Enum):
+    """How answers are written."""
+
+    table = "table"
+    ndjson = "ndjson"
+    csv = "csv"
+    json = "json"
+
+
+QueryFiles = Annotated[list[Path], typer.Argument(help="Query files, one query each.", metavar="Q.rq…")]
+DialectOption = Annotated[
+    Dialect | None, typer.Option(help="Read the queries as this dialect (default: the text decides).")
+]
+MasterOption = Annotated[str, typer.Option(help="Spark master: local[N], or the URL of a cluster.")]
+ParamOption = Annotated[
+    list[str],
+    typer.Option(
+        "--param", help='Value of $name: <iri>, "literal", a number, or a word.', metavar="NAME=VALUE"
+    ),
+]
+STREAMS, READING, RUNNING, WRITING = "Streams and graphs", "Reading", "Running", "Writing"
+
+
+@app.command()
+def query(
+    files: QueryFiles,
+    stream: Annotated[
+        list[str],
+        typer.Option(
+            help="A stream and the file it is read from.", metavar="IRI=FILE", rich_help_panel=STREAMS
+        ),
+    ] = [],  # noqa: B006 - typer copies it
+    graph: Annotated[
+        list[str],
+        typer.Option(help="A stored graph and its file.", metavar="IRI=FILE", rich_help_panel=STREAMS),
+    ] = [],  # noqa: B006
+    default_graph: Annotated[
+        list[Path],
+        typer.Option(help="A file for the default graph.", metavar="FILE", rich_help_panel=STREAMS),
+    ] = [],  # noqa: B006
+    dialect: DialectOption = None,
+    param: ParamOption = [],  # noqa: B006
+    stream_format: Annotated[
+        list[str],
+        typer.Option(
+            help="Format of all streams, or of one (default: by file name).",
+            metavar="[IRI=]FORMAT",
+            rich_help_panel=READING,
+        ),
+    ] = [],  # noqa: B006
+    time_predicate: Annotated[
+        list[str],
+        typer.Option(
+            help="The predicate that carries the event time.",
+            metavar="[IRI=]PREDICATE",
+            rich_help_panel=READING,
+        ),
+    ] = [],  # noqa: B006
+    mapping: Annotated[
+        list[str],
+        typer.Option(
+            help="How CSV or JSON records become triples (YAML).",
+            metavar="[IRI=]FILE",
+            rich_help_panel=READING,
+        ),
+    ] = [],  # noqa: B006
+    lateness: Annotated[
+        list[str],
+        typer.Option(
+            help="How far an element may come behind the newest one: 5s, 500ms, PT5S.",
+            metavar="[IRI=]DURATION",
+            rich_help_panel=READING,
+        ),
+    ] = [],  # noqa: B006
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict", help="Stop at the first record that cannot be read.", rich_help_panel=READING
+        ),
+    ] = False,
+    runner: Annotated[
+        Runner, typer.Option(help="Who runs the queries.", rich_help_panel=RUNNING)
+    ] = Runner.spark,
+    master: Annotated[
+        str, typer.Option(help="Spark master: local[N], or the URL of a cluster.", rich_help_panel=RUNNING)
+    ] = "local[*]",
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep Spark's state here, to go on after a crash.", metavar="DIR", rich_help_panel=RUNNING
+        ),
+    ] = None,
+    batch_events: Annotated[
+        int,
+        typer.Option(
+            help="Events taken at a time; answers do not depend on it.", min=1, rich_help_panel=RUNNING
+        ),
+    ] = 10_000,
+    t0: Annotated[
+        str,
+        typer.Option(
+            help="What sliding windows are aligned to: milliseconds since 1970, or an ISO date.",
+            metavar="MS",
+            rich_help_panel=RUNNING,
+        ),
+    ] = "0",
+    output: Annotated[
+        Output | None,
+        typer.Option(
+            help="Send whole answers, new ones, gone ones, or both changes (default: what the query says).",
+            rich_help_panel=WRITING,
+        ),
+    ] = None,
+    format: Annotated[
+        Format, typer.Option(help="How answers are written.", rich_help_panel=WRITING)
+    ] = Format.table,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write answers here instead of stdout.", metavar="FILE", rich_help_panel=WRITING),
+    ] = None,
+    rejects: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write records that cannot be read here, as NDJSON.", metavar="FILE", rich_help_panel=WRITING
+        ),
+    ] = None,
+    progress: Annotated[
+        bool | None,
+        typer.Option(
+            "--progress/--no-progress",
+            help="Show how far the run is (default: if stderr is a terminal).",
+            rich_help_panel=WRITING,
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Answer queries over files read to their end; a query without windows is asked once."""
+    from kelda.cli.query import Request, answer_queries
+
+    answer_queries(
+        Request(
+            queries=files,
+            streams=stream,
+            graphs=graph,
+            default_graphs=default_graph,
+            dialect=dialect and dialect.value,
+            params=param,
+            stream_formats=stream_format,
+            time_predicates=time_predicate,
+            mappings=mapping,
+            lateness=lateness,
+            strict=strict,
+            t0=t0,
+            batch_events=batch_events,
+            output=output and output.value,
+        ),
+        runner=runner.value,
+        master=master,
+        checkpoint=checkpoint,
+        format=format.value,
+        out=out,
+        rejects=rejects,
+        progress=progress,
+    )
+
+
+@app.command()
+def explain(
+    files: QueryFiles,
+    dialect: DialectOption = None,
+    param: ParamOption = [],  # noqa: B006
+) -> None:
+    """Show how queries will be run."""
+    from kelda.cli.query import Request, parsed_queries
+    from kelda.plan.explain import explain as explained
+
+    for number, (_, parsed) in enumerate(
+        parsed_queries(Request(queries=files, dialect=dialect and dialect.value, params=param))
+    ):
+        print(("\n" if number else "") + explained(parsed))
+
+
+@app.command()
+def demo(
+    runner: Annotated[Runner, typer.Option(help="Who runs the queries.")] = Runner.spark,
+    master: MasterOption = "local[2]",
+    seconds: Annotated[
+        int, typer.Option(help="How long the story is, in its own time.", min=20, max=3600)
+    ] = 60,
+    keep: Annotated[
+        Path | None, typer.Option(help="Write the data and the queries here, and leave them.", metavar="DIR")
+    ] = None,
+) -> None:
+    """Three queries, one a dialect, over a small city that lives for a minute."""
+    from kelda.demo import run_demo
+
+    run_demo(runner=runner.value, master=master, seconds=seconds, keep=keep)
+
+
+@app.command()
+def doctor() -> None:
+    """Check that this machine has what Kelda needs, and say what to do where it has not."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from kelda.doctor import run_checks
+
+    checks = run_checks()
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for check in checks:
+        mark, style = (
+            ("ok", "green") if check.ok else (("missing", "bold red") if check.needed else ("low", "yellow"))
+        )
+        table.add_row(Text(mark, style), check.name, Text(check.found))
+        if not check.ok:
+            table.add_row("", "", Text(check.advice, "yellow"))
+    Console(highlight=False).print(table)
+    if not all(check.ok or not check.needed for check in checks):
+        raise typer.Exit(EnvironmentProblem.exit_code)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    import kelda
+
+    print(f"kelda {kelda.__version__}")
+
+
+def main() -> None:
+    """The `kelda` command. An error of ours is a message and an exit code, never a traceback."""
+    try:
+        app(prog_name="kelda")
+    except KeldaError as error:
+        if os.environ.get("KELDA_DEBUG") == "1":
+            traceback.print_exc()
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

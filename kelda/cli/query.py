@@ -1,0 +1,265 @@
+"""`kelda query`: from options to a job, from a job to answers on paper."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+import time
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO, cast
+
+from pyoxigraph import Store
+
+from kelda.cli import values
+from kelda.cli.output import Writer, shape_of, writer_for
+from kelda.cli.progress import RunProgress
+from kelda.engine.answer import Answer
+from kelda.engine.oneshot import Solutions, evaluate
+from kelda.errors import EnvironmentProblem, InputError, QueryError, UsageError
+from kelda.lang import algebra as A
+from kelda.rdf.framing import framing_of, guess_format
+from kelda.rdf.graphs import load_graph
+from kelda.runner.job import Job, QuerySpec, StreamSource
+from kelda.runner.progress import Progress
+from kelda.runner.reference_runner import parse_spec
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user asked for, as it was written."""
+
+    queries: Sequence[Path]
+    streams: Sequence[str] = ()
+    graphs: Sequence[str] = ()
+    default_graphs: Sequence[Path] = ()
+    dialect: str | None = None
+    params: Sequence[str] = ()
+    stream_formats: Sequence[str] = ()
+    time_predicates: Sequence[str] = ()
+    mappings: Sequence[str] = ()
+    lateness: Sequence[str] = ()
+    strict: bool = False
+    t0: str = "0"
+    batch_events: int = 10_000
+    output: str | None = None
+
+
+# ------------------------------------------------------------------------------ what to run
+
+
+def parsed_queries(request: Request) -> list[tuple[QuerySpec, A.Query]]:
+    """The queries of the request, each with its name: what REGISTER says, else the file's."""
+    params = dict(values.parameter(text) for text in request.params)
+    unused = set(params)
+    found: list[tuple[QuerySpec, A.Query]] = []
+    for path in request.queries:
+        text = _query_text(path)
+        named = {name for name in params if re.search(rf"[$]{name}\b", text)}
+        unused -= named
+        spec = QuerySpec(
+            name=path.stem,
+            text=text,
+            dialect=request.dialect,
+            params={name: params[name] for name in sorted(named)},
+            output=request.output,
+        )
+        try:
+            query = parse_spec(spec)
+        except QueryError as error:
+            error.args = (f"{path}: {error}",)
+            raise
+        spec = QuerySpec(query.name or path.stem, spec.text, spec.dialect, spec.params, spec.output)
+        if any(spec.name == other.name for other, _ in found):
+            raise UsageError(
+                f"{path}: there is a query named '{spec.name}' already; REGISTER it under another name"
+            )
+        found.append((spec, query))
+    if unused:
+        raise UsageError(f"no query has the parameter {', '.join('$' + name for name in sorted(unused))}")
+    return found
+
+
+def _query_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise UsageError(f"cannot read the query {path}: {reason}") from error
+
+
+def make_job(request: Request, specs: Iterable[QuerySpec]) -> Job:
+    """The job of a request: every option read and checked, before anything starts."""
+    files = [values.iri_and_file(text, "--stream") for text in request.streams]
+    names = [iri for iri, _ in files]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--stream <{name}> is given twice; one stream is read from one file")
+    formats = values.per_stream(request.stream_formats, names, str)
+    times = values.per_stream(request.time_predicates, names, lambda text: text.strip("<>"))
+    mappings = values.per_stream(request.mappings, names, str)
+    lateness = values.per_stream(request.lateness, names, values.duration)
+    streams = []
+    for iri, path in files:
+        _must_exist(path)
+        framing_of(formats.get(iri) or guess_format(path))
+        streams.append(
+            StreamSource(iri, path, formats.get(iri), times.get(iri), mappings.get(iri), lateness.get(iri, 0))
+        )
+    graphs: list[tuple[str | None, str]] = [values.iri_and_file(text, "--graph") for text in request.graphs]
+    graphs += [(None, str(path)) for path in request.default_graphs]
+    for _, path in graphs:
+        _must_exist(path)
+    return Job(
+        queries=tuple(specs),
+        streams=tuple(streams),
+        graphs=tuple(graphs),
+        t0=values.instant(request.t0),
+        strict=request.strict,
+        batch_events=request.batch_events,
+    )
+
+
+def _must_exist(path: str) -> None:
+    if not Path(path).exists():
+        raise InputError(f"there is no file {path}")
+
+
+# ---------------------------------------------------------------------------------- running
+
+
+def run_job(
+    job: Job,
+    *,
+    runner: str,
+    master: str = "local[*]",
+    checkpoint: Path | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Answer]:
+    """Every answer of a job, by the runner of that name."""
+    if runner == "spark":
+        from kelda.doctor import require_java
+
+        require_java()
+        try:
+            from kelda.spark.pipeline import run
+        except ModuleNotFoundError as error:
+            raise EnvironmentProblem(f"{error}; run `kelda doctor` to see what is missing") from error
+        return run(
+            job, master=master, checkpoint=None if checkpoint is None else str(checkpoint), progress=progress
+        )
+    if checkpoint is not None:
+        raise UsageError(
+            f"--checkpoint is for --runner spark; the runner '{runner}' keeps its state in memory"
+        )
+    from kelda.runner.reference_runner import run as run_here
+
+    return run_here(job, progress=progress)
+
+
+def one_shot_answers(name: str, query: A.Query, store: Store, now: int) -> Iterator[Answer]:
+    """The answer of a query without windows, as answers at the instant `now`."""
+    found = evaluate(query, store, now=now)
+    if isinstance(found, Solutions):
+        for row in found.rows:
+            yield Answer(name, now, "+", bindings=row)
+    elif isinstance(found, bool):
+        yield Answer(name, now, "+", boolean=found)
+    else:
+        yield Answer(name, now, "+", triples=tuple(found))
+
+
+def answer_queries(
+    request: Request,
+    *,
+    runner: str,
+    master: str = "local[*]",
+    checkpoint: Path | None = None,
+    format: str = "table",
+    out: Path | None = None,
+    rejects: Path | None = None,
+    progress: bool | None = None,
+) -> None:
+    """Run the request and write its answers; a summary goes to stderr."""
+    queries = parsed_queries(request)
+    continuous = [(spec, query) for spec, query in queries if query.windows]
+    one_shot = [(spec, query) for spec, query in queries if not query.windows]
+    job = make_job(request, [spec for spec, _ in continuous])
+    _check_streams(job, continuous)
+    _spare_inputs(request, job, out, rejects)
+    if checkpoint is not None and format == "json":
+        raise UsageError("--format json is one array, which a later run cannot continue; use ndjson or csv")
+    # A run that is taken up again adds to what the first one wrote.
+    resumed = checkpoint is not None and (checkpoint / "kelda.json").exists()
+    shapes = {spec.name: shape_of(query) for spec, query in queries}
+    with contextlib.ExitStack() as open_files:
+        paper = open_files.enter_context(_opened(out, append=resumed)) if out else sys.stdout
+        rejects_file = open_files.enter_context(_opened(rejects, append=resumed)) if rejects else None
+        show = sys.stderr.isatty() if progress is None else progress
+        size = sum(Path(s.path).stat().st_size for s in job.streams)
+        told = RunProgress(size, sys.stderr, show=show, rejects=rejects_file)
+        writer = writer_for(format, paper, shapes, told.clear, header=not (resumed and out))
+        told.while_working = writer.idle
+        count = 0
+        try:
+            count += _ask_once(one_shot, job, writer)
+            if continuous:
+                answers = run_job(job, runner=runner, master=master, checkpoint=checkpoint, progress=told)
+                with contextlib.closing(cast(Generator[Answer, None, None], answers)):
+                    for answer in answers:
+                        writer.write(answer)
+                        count += 1
+                        if checkpoint is not None:  # an answer that is taken must not be lost in a buffer
+                            paper.flush()
+        finally:
+            told.clear()
+            writer.close()  # what was answered before a failure is still an answer
+        print(told.summary(count), file=sys.stderr)
+
+
+def _ask_once(queries: list[tuple[QuerySpec, A.Query]], job: Job, writer: Writer) -> int:
+    if not queries:
+        return 0
+    store = Store()
+    for graph, path in job.graphs:
+        load_graph(store, path, graph)
+    now = time.time_ns() // 1_000_000
+    count = 0
+    for spec, query in queries:
+        for answer in one_shot_answers(spec.name, query, store, now):
+            writer.write(answer)
+            count += 1
+    return count
+
+
+def _check_streams(job: Job, queries: list[tuple[QuerySpec, A.Query]]) -> None:
+    known = {s.iri for s in job.streams}
+    for spec, query in queries:
+        for window in query.windows:
+            iri = None if isinstance(window.stream, A.Var | A.Param) else window.stream.value
+            if iri is not None and iri not in known:
+                raise UsageError(
+                    f"query '{spec.name}' reads <{iri}>: say from which file, --stream {iri}=FILE"
+                )
+        if not known:
+            raise UsageError(f"query '{spec.name}' reads streams: give at least one, --stream IRI=FILE")
+
+
+def _spare_inputs(request: Request, job: Job, *written: Path | None) -> None:
+    """Refuse to write over what is to be read."""
+    inputs = [*request.queries, *(Path(s.path) for s in job.streams), *(Path(p) for _, p in job.graphs)]
+    taken = {path.resolve() for path in inputs}
+    for path in written:
+        if path is not None and path.resolve() in taken:
+            raise UsageError(f"{path} is an input of this run; write somewhere else")
+        if path is not None:
+            taken.add(path.resolve())
+
+
+def _opened(path: Path, *, append: bool) -> TextIO:
+    try:
+        return path.open("a" if append else "w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,139 @@
+"""What users write behind the options, read: bindings, durations, instants, parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TypeVar
+
+from kelda.errors import UsageError
+
+T = TypeVar("T")
+
+UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_SHORT = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)")
+_ISO = re.compile(
+    r"P(?:(?P<d>\d+)D)?(?:T(?=\d)(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?", re.IGNORECASE
+)
+_INTEGER = re.compile(r"[+-]?\d+")
+_DECIMAL = re.compile(r"[+-]?\d*\.\d+")
+_DOUBLE = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)[eE][+-]?\d+")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+XSD = "http://www.w3.org/2001/XMLSchema#"
+
+
+def iri_and_file(text: str, option: str) -> tuple[str, str]:
+    """`IRI=FILE`. Both may contain '='; the cut that leaves the name of a file is taken, else the first.
+
+    >>> iri_and_file("http://ex/s=gps.nt", "--stream")
+    ('http://ex/s', 'gps.nt')
+    """
+    cuts = [found.start() for found in re.finditer("=", text)]
+    if not cuts or cuts[0] == 0 or not text[cuts[0] + 1 :]:
+        raise UsageError(
+            f"{option} takes IRI=FILE, for example {option} http://example.org/s=file.nt, not '{text}'"
+        )
+    cut = next((c for c in cuts if Path(text[c + 1 :]).exists()), cuts[0])
+    iri = text[:cut].removeprefix("<").removesuffix(">")
+    if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]*\Z", iri):
+        raise UsageError(
+            f"{option}: '{iri}' is not an absolute IRI; write {option} http://example.org/s={text[cut + 1 :]}"
+        )
+    return iri, text[cut + 1 :]
+
+
+def per_stream(texts: Iterable[str], streams: Sequence[str], read: Callable[[str], T]) -> dict[str, T]:
+    """Options that hold for all streams (`VALUE`) or for one (`STREAM=VALUE`); the one wins.
+
+    >>> per_stream(["1s", "http://ex/b=2s"], ["http://ex/a", "http://ex/b"], duration)
+    {'http://ex/a': 1000, 'http://ex/b': 2000}
+    """
+    general: dict[str, T] = {}
+    special: dict[str, T] = {}
+    for text in texts:
+        owner = next((s for s in sorted(streams, key=len, reverse=True) if text.startswith(s + "=")), None)
+        if owner is not None:
+            special[owner] = read(text[len(owner) + 1 :])
+        else:
+            value = read(text)
+            general = dict.fromkeys(streams, value)
+    return general | special
+
+
+def duration(text: str) -> int:
+    """Milliseconds of `500ms`, `5s`, `2m`, `1h`, `1d` or ISO 8601 `PT5S`.
+
+    >>> duration("5s"), duration("500ms"), duration("PT1M0.5S"), duration("1.5s"), duration("0")
+    (5000, 500, 60500, 1500, 0)
+    """
+    text = text.strip()
+    if text == "0":
+        return 0
+    if found := _SHORT.fullmatch(text):
+        total = Fraction(found[1]) * UNITS[found[2]]
+    elif len(text) > 2 and (found := _ISO.fullmatch(text)):
+        total = sum(
+            (Fraction(value) * UNITS[unit] for unit, value in found.groupdict().items() if value), Fraction(0)
+        )
+    else:
+        raise UsageError(f"'{text}' is not a duration; write 500ms, 5s, 2m, 1h or PT5S")
+    if total.denominator != 1:
+        raise UsageError(f"'{text}' is not a whole number of milliseconds")
+    return int(total)
+
+
+def instant(text: str) -> int:
+    """Milliseconds since 1970, as a number or an ISO date.
+
+    >>> instant("1500"), instant("1970-01-01T00:00:01.5Z")
+    (1500, 1500)
+    """
+    from kelda.rdf.times import iso_to_ms
+
+    ms = int(text) if _INTEGER.fullmatch(text.strip()) else iso_to_ms(text)
+    if ms is None:
+        raise UsageError(f"'{text}' is not a time; write milliseconds since 1970 or 2026-05-01T12:00:00Z")
+    return ms
+
+
+def parameter(text: str) -> tuple[str, str]:
+    """`name=value`, the value as a term in N-Triples syntax.
+
+    >>> parameter("room=<http://ex/lab>"), parameter("city=Graz")
+    (('room', '<http://ex/lab>'), ('city', '"Graz"'))
+    >>> parameter("limit=25")
+    ('limit', '"25"^^<http://www.w3.org/2001/XMLSchema#integer>')
+    """
+    name, equals, value = text.partition("=")
+    name = name.strip().lstrip("$?")
+    if not equals or not _NAME.fullmatch(name):
+        raise UsageError(
+            f"--param takes NAME=VALUE, for example --param room='<http://example.org/lab>', not '{text}'"
+        )
+    return name, term_text(value)
+
+
+def term_text(value: str) -> str:
+    """A value as N-Triples: `<…>` and `"…"` as they stand, a number or true/false typed, else a string."""
+    from pyoxigraph import Literal, RdfFormat, parse
+
+    if value.startswith(("<", '"')):
+        try:
+            quads = list(parse(f"<urn:s> <urn:p> {value} .".encode(), RdfFormat.N_TRIPLES))
+        except SyntaxError as error:
+            raise UsageError(f"'{value}' is not a term in N-Triples syntax: {error}") from None
+        if len(quads) != 1:
+            raise UsageError(f"'{value}' is not one term in N-Triples syntax")
+        return str(quads[0].object)
+    if value.startswith("_:"):
+        raise UsageError(
+            f"'{value}' is a blank node, which cannot be a parameter: it names nothing in the data"
+        )
+    for pattern, kind in ((_INTEGER, "integer"), (_DECIMAL, "decimal"), (_DOUBLE, "double")):
+        if pattern.fullmatch(value):
+            return f'"{value}"^^<{XSD}{kind}>'
+    if value in ("true", "false"):
+        return f'"{value}"^^<{XSD}boolean>'
+    return str(Literal(value))

@@ -1,0 +1,233 @@
+"""`csv` and `json`: rows of a table, or JSON objects one a line, made RDF by a mapping.
+
+One row is one event. What a mapping looks like says `kelda.rdf.framings.mapping`.
+
+CSV has a header (unless the mapping names the `columns`), quotes with `"`, and may have line
+breaks inside quotes. A row with more or fewer cells than the header is rejected.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kelda.errors import UsageError
+from kelda.rdf.event import Event
+from kelda.rdf.framings.base import (
+    LONGEST_QUOTE,
+    Chunk,
+    Cut,
+    Framing,
+    LineSplitter,
+    Reading,
+    RecordError,
+    line_ends,
+)
+from kelda.rdf.framings.blanks import scope_of
+from kelda.rdf.framings.eventtime import event_time
+from kelda.rdf.framings.mapping import Row, TableMapping, compile_mapping
+
+_INSIDE_QUOTES = re.compile(rb'[^"]*(?:""[^"]*)*"(?!")')
+
+
+def _prepared(name: str, mapping: Mapping[str, Any] | None) -> TableMapping:
+    if mapping is None:
+        raise UsageError(
+            f"format '{name}' needs a mapping that says which triples a row makes (docs/streams.md)"
+        )
+    return compile_mapping(mapping)
+
+
+def _event(row: Row, ordinal: int, how: Reading) -> Event:
+    mapping: TableMapping = how.mapping
+    quads = mapping.quads(row, scope_of(how.name, ordinal))
+    time = mapping.time(row)
+    return Event(event_time(quads, how.time_predicate) if mapping.time_column is None else time, quads)
+
+
+# ------------------------------------------------------------------------------------- csv
+
+
+class RowSplitter:
+    """Rows end at line breaks outside quotes. The first row is the header, unless it is known."""
+
+    def __init__(self, delimiter: str, header_known: bool) -> None:
+        self.context = b""
+        self._delimiter = delimiter.encode()
+        self._header_due = not header_known
+
+    def cuts(self, data: bytes, at_end: bool) -> list[Cut]:
+        cuts: list[Cut] = []
+        start, quote = 0, -2  # -2: not looked for yet; -1: there is none
+        while start < len(data):
+            end = at = start
+            while True:
+                end = data.find(b"\n", at) + 1
+                if quote != -1 and quote < at:
+                    quote = data.find(b'"', at)
+                if quote == -1 or 0 < end <= quote:
+                    break
+                # A quote opens a quoted cell only where a cell starts.
+                if quote > start and data[quote - 1 : quote] != self._delimiter:
+                    at = quote + 1
+                    continue
+                closing = _INSIDE_QUOTES.match(data, quote + 1)
+                if closing is not None and closing.end() - quote <= LONGEST_QUOTE:
+                    if closing.end() == len(data) and not at_end:
+                        return cuts  # the next byte may be a second quote
+                    at = closing.end()
+                    continue
+                if closing is None and not at_end and len(data) - quote <= LONGEST_QUOTE:
+                    return cuts
+                end = data.find(b"\n", quote) + 1  # never closed: the row is broken, the next line a new one
+                break
+            if end == 0:
+                if not at_end:
+                    return cuts
+                end = len(data)
+            row = data[start:end]
+            if self._header_due and not row.isspace():
+                self.context, self._header_due = row, False
+                cuts.append(Cut(end, self.context, record=False))
+            else:
+                cuts.append(Cut(end, self.context, record=not row.isspace()))
+            start = end
+        return cuts
+
+
+def _cells(row: bytes, delimiter: str) -> list[str]:
+    try:
+        text = row.decode("utf-8").removesuffix("\n").removesuffix("\r")
+        if '"' not in text:
+            return text.split(delimiter)
+        return next(csv.reader([text], delimiter=delimiter, strict=True))
+    except UnicodeDecodeError as error:
+        raise RecordError(f"not UTF-8: {error.reason} at byte {error.start}") from None
+    except csv.Error as error:
+        raise RecordError(f"broken quotes: {error}") from None
+
+
+class Csv:
+    name = "csv"
+    about = "comma-separated values with a header, and a mapping"
+    extensions: tuple[str, ...] = ("csv", "tsv")
+
+    def prepare(self, mapping: Mapping[str, Any] | None) -> TableMapping:
+        return _prepared(self.name, mapping)
+
+    def splitter(self, mapping: TableMapping) -> RowSplitter:
+        return RowSplitter(mapping.delimiter, mapping.header is not None)
+
+    def read(self, chunk: Chunk, how: Reading) -> Iterator[Event]:
+        mapping: TableMapping = how.mapping
+        header = self._header(chunk, mapping)
+        position = {name: place for place, name in enumerate(header)}
+        start, line, ordinal = 0, chunk.first_line, chunk.ordinal
+        for cut in RowSplitter(mapping.delimiter, header_known=True).cuts(chunk.data, at_end=True):
+            row = chunk.data[start : cut.end]
+            if cut.record:
+                try:
+                    cells = _cells(row, mapping.delimiter)
+                    if len(cells) != len(header):
+                        raise RecordError(f"the row has {len(cells)} cells, the header {len(header)}")
+
+                    def value(column: str, cells: list[str] = cells) -> str | None:
+                        text = cells[position[column]]
+                        return None if not text.strip() or text in mapping.missing else text
+
+                    event = _event(value, ordinal, how)
+                except RecordError as error:
+                    how.reject(line, str(error), row)
+                else:
+                    yield event
+                ordinal += 1
+            start, line = cut.end, line + row.count(b"\n")
+
+    def _header(self, chunk: Chunk, mapping: TableMapping) -> tuple[str, ...]:
+        header = mapping.header
+        if header is None:
+            try:
+                header = tuple(name.strip() for name in _cells(chunk.context, mapping.delimiter))
+            except RecordError as error:
+                raise UsageError(f"the CSV header cannot be read: {error}") from None
+        for name in mapping.columns:
+            if name not in header:
+                raise UsageError(f"the mapping uses column '{name}', but the header has: {', '.join(header)}")
+        return header
+
+
+# ------------------------------------------------------------------------------------ json
+
+
+class JsonLines:
+    name = "json"
+    about = "JSON objects, one a line, and a mapping"
+    extensions: tuple[str, ...] = ("json", "ndjson", "jsonl")
+
+    def prepare(self, mapping: Mapping[str, Any] | None) -> TableMapping:
+        return _prepared(self.name, mapping)
+
+    def splitter(self, mapping: TableMapping) -> LineSplitter:
+        return LineSplitter()
+
+    def read(self, chunk: Chunk, how: Reading) -> Iterator[Event]:
+        mapping: TableMapping = how.mapping
+        start = 0
+        for offset, end in enumerate(line_ends(chunk.data, at_end=True)):
+            line = chunk.data[start:end]
+            start = end
+            if line.isspace():
+                continue
+            try:
+                found = _object(line)
+
+                def value(column: str, found: dict[str, Any] = found) -> str | None:
+                    text = _look_up(found, column)
+                    return None if text is None or not text.strip() or text in mapping.missing else text
+
+                event = _event(value, chunk.ordinal + offset, how)
+            except RecordError as error:
+                how.reject(chunk.first_line + offset, str(error), line)
+            else:
+                yield event
+
+
+class _Number(str):
+    """A number as it was written: 7.40 stays 7.40."""
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line, parse_float=_Number, parse_int=_Number)
+    except ValueError as error:
+        raise RecordError(f"not a JSON object: {error}") from None
+    except RecursionError:
+        raise RecordError("the JSON object is nested too deeply") from None
+    if not isinstance(found, dict):
+        raise RecordError("expected one JSON object a line")
+    return found
+
+
+def _look_up(found: dict[str, Any], column: str) -> str | None:
+    """A member by its name, or along a path `a.b.c`."""
+    value: Any = found.get(column)
+    if value is None and "." in column and column not in found:
+        value = found
+        for step in column.split("."):
+            value = value.get(step) if isinstance(value, dict) else None
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return {"nan": "NaN", "inf": "INF", "-inf": "-INF"}.get(str(value), str(value))
+    raise RecordError(
+        f"'{column}' holds {'an object' if isinstance(value, dict) else 'an array'}, not a value"
+    )
+
+
+CSV: Framing = Csv()
+JSON: Framing = JsonLines()

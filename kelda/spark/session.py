@@ -1,0 +1,142 @@
+"""The Spark session: one JVM on this machine (or a cluster's), quiet, with every setting explained."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kelda.doctor import require_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOG = "KELDA_SPARK_LOG"  # environment variable: where Spark's own log goes, to keep it
+
+_STATE = "org.apache.spark.sql.execution.streaming.state"
+_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
+
+# What a running session can still be told; set on a session of our own, so that a caller's stays as it is.
+STREAMING = {
+    # One shard, one task. More would be empty tasks, each with its commit to the state store.
+    "spark.sql.shuffle.partitions": "1",
+    # A batch's plan is always the same; planning it anew in the middle only costs time.
+    "spark.sql.adaptive.enabled": "false",
+    # transformWithState works on RocksDB alone.
+    "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
+    # Per batch write what changed, not all of RocksDB's files.
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Write checkpoint files with plain file operations: the default asks Hadoop's slow FileContext,
+    # several times a batch. Renames are atomic on a local disk and on HDFS, which is all it relies on.
+    "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager",
+    # Batches without input would only move Spark's watermark, and the clock is ours.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # A few batches are all a restart needs; older ones are cleared away.
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    # Few, large binary rows: an Arrow batch needs no room for ten thousand.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+    # Python's side of an error is enough; the JVM's frames hide it.
+    "spark.sql.pyspark.jvmStacktrace.enabled": "false",
+}
+
+
+def session(master: str = "local[*]") -> SparkSession:
+    """A session to run a pipeline in: of the Spark that is up in this process, or of a new one.
+
+    A Spark that was started here stays up for the next run and ends with the process.
+    """
+    with warnings.catch_warnings():
+        # PySpark warns of every pandas newer than itself; no data of ours passes through pandas.
+        warnings.simplefilter("ignore", FutureWarning)
+        from pyspark.sql import SparkSession
+
+        running = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+        spark = (running or _start(master)).newSession()
+    for name, value in STREAMING.items():
+        spark.conf.set(name, value)
+    return spark
+
+
+def _start(master: str) -> SparkSession:
+    require_java()
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    local = master.startswith("local")
+    _environment(local)
+    settings = {
+        "spark.master": master,
+        "spark.app.name": "kelda",
+        # No dashboard of Spark's own: it takes a port and a second.
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Scratch files, all in one folder that goes with the process.
+        "spark.local.dir": str(scratch() / "local"),
+        "spark.sql.warehouse.dir": str(scratch() / "warehouse"),
+        # The session has no tables: no Hive, nothing on disk to open.
+        "spark.sql.catalogImplementation": "in-memory",
+        # Python workers stay from batch to batch: a start costs a second, and they hold the evaluator.
+        "spark.python.worker.reuse": "true",
+        "spark.python.worker.idleTimeoutSeconds": "0",
+        # Between the JVM and Python on one machine: sockets that need no network and no port.
+        "spark.python.unix.domain.socket.enabled": "true",
+        # Most of what the JVM does here it does a few times: compile quickly, collect simply.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+    }
+    if local:
+        # Listen to this machine alone.
+        settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
+    conf = SparkConf()
+    for name, value in settings.items():
+        conf.set(name, value)
+    with log_path().open("ab") as log:
+        gateway = launch_gateway(conf, popen_kwargs={"stdout": log, "stderr": log})
+    return SparkSession(SparkContext(conf=conf, gateway=gateway))
+
+
+def _environment(local: bool) -> None:
+    """What the JVM, and by it the Python workers, inherit from this process."""
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", str(_worker_python()) if local else sys.executable)
+    if local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def _worker_python() -> Path:
+    """The interpreter of the workers on this machine: this one, by a script that sets the scene.
+
+    Spark puts its zipped copy of PySpark first on the workers' path. A zip holds no bytecode, so
+    each of the seven kinds of worker would compile PySpark anew, half a second of it; here they
+    import it from where this process did. They are also told where this very package is (workers
+    do not inherit sys.path), and not to warn of a pandas newer than PySpark, which we do not use.
+    """
+    here = Path(__file__).absolute().parents[2]
+    path = os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])
+    script = scratch() / "python"
+    script.write_text(
+        "#!/bin/sh\n"
+        f"PYTHONPATH={shlex.quote(path)} exec {shlex.quote(sys.executable)} -W ignore::FutureWarning \"$@\"\n"
+    )
+    script.chmod(0o755)
+    return script
+
+
+@cache
+def scratch() -> Path:
+    """A folder for what Spark writes beside checkpoints; removed when the process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="kelda-spark-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def log_path() -> Path:
+    """The file that Spark's own log goes to."""
+    return Path(os.environ.get(LOG) or scratch() / "spark.log")

@@ -1,0 +1,150 @@
+"""The Python interface, as a user meets it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from pyoxigraph import Literal, NamedNode, Triple
+
+import kelda
+from kelda.errors import InputError, UsageError
+
+S = "http://ex/s"
+LAST_3S = "SELECT ?x WHERE { STREAM <http://ex/s> [RANGE 3s] { ?x <http://ex/p> ?y } }"
+
+
+def names(query: kelda.Query) -> list[tuple[int, str, str]]:
+    return [(a.time, a.sign, a.bindings["x"].value.rsplit("/")[-1]) for a in query.results()]  # type: ignore[index]
+
+
+def test_push_text_triples_and_events() -> None:
+    with kelda.connect() as engine:
+        stream = engine.stream(S)
+        query = engine.register(LAST_3S)
+        stream.push("<http://ex/a> <http://ex/p> 1 .", time=1000)
+        stream.push(Triple(NamedNode("http://ex/b"), NamedNode("http://ex/p"), Literal("1")), time=datetime(1970, 1, 1, 0, 0, 2))
+        stream.push([Triple(NamedNode("http://ex/c"), NamedNode("http://ex/p"), Literal("1"))], time=3000)
+    assert names(query) == [(1000, "+", "a"), (2000, "+", "b"), (3000, "+", "c")]
+
+
+def test_an_instant_is_answered_when_it_is_complete() -> None:
+    engine = kelda.connect()
+    stream, query = engine.stream(S), engine.register(LAST_3S)
+    stream.push("<http://ex/a> <http://ex/p> 1 .", time=1000)
+    assert names(query) == []  # more may come at 1000
+    stream.heartbeat(1000)
+    assert names(query) == [(1000, "+", "a")]
+    stream.push("<http://ex/b> <http://ex/p> 1 .", time=1000)
+    assert engine.late == {S: 1}
+
+
+def test_arrival_time_answers_at_once() -> None:
+    engine = kelda.connect()
+    stream, query = engine.stream(S), engine.register(LAST_3S)
+    stream.push("<http://ex/a> <http://ex/p> 1 .")
+    assert [x for _, _, x in names(query)] == ["a"]
+
+
+def test_subscribe_pause_resume_stop() -> None:
+    engine = kelda.connect()
+    stream, query = engine.stream(S), engine.register(LAST_3S, name="q")
+    got: list[kelda.Answer] = []
+    query.subscribe(got.append)
+    stream.push("<http://ex/a> <http://ex/p> 1 .", time=1000)
+    stream.heartbeat(1000)
+    query.pause()
+    stream.push("<http://ex/b> <http://ex/p> 1 .", time=2000)
+    stream.heartbeat(2000)
+    assert [a.time for a in got] == [1000]
+    query.resume()
+    stream.push("<http://ex/c> <http://ex/p> 1 .", time=2500)
+    stream.heartbeat(2500)
+    assert sorted((a.time, a.bindings["x"].value[-1]) for a in got) == [(1000, "a"), (2500, "b"), (2500, "c")]  # type: ignore[index]
+    query.stop()
+    assert engine.queries == []
+    stream.push("<http://ex/d> <http://ex/p> 1 .", time=3000)
+    stream.heartbeat(3000)
+    assert len(got) == 3
+
+
+def test_a_query_sees_the_stream_from_its_registration_on() -> None:
+    engine = kelda.connect()
+    stream = engine.stream(S)
+    stream.push("<http://ex/a> <http://ex/p> 1 .", time=1000)
+    stream.heartbeat(1000)
+    query = engine.register(LAST_3S)
+    stream.push("<http://ex/b> <http://ex/p> 1 .", time=2000)
+    engine.advance(2000)
+    assert names(query) == [(2000, "+", "b")]
+
+
+def test_stored_graphs_and_parameters(tmp_path: Path) -> None:
+    (tmp_path / "g.ttl").write_text('<http://ex/a> <http://ex/name> "Ann" . <http://ex/b> <http://ex/name> "Bob" .')
+    with kelda.connect() as engine:
+        engine.load(tmp_path / "g.ttl", graph="http://ex/g")
+        query = engine.register(
+            """SELECT ?x WHERE { STREAM <http://ex/s> [RANGE $w] { ?x ?p ?y }
+               GRAPH <http://ex/g> { ?x <http://ex/name> $name } }""",
+            params={"name": "Ann", "w": 5000},
+        )
+        for i, who in enumerate("abc"):
+            engine.stream(S).push(f"<http://ex/{who}> <http://ex/p> 1 .", time=1000 + i)
+    assert names(query) == [(1000, "+", "a")]
+    table = engine.query("SELECT ?n { GRAPH ?g { ?s <http://ex/name> ?n } } ORDER BY ?n")
+    assert [row["n"].value for row in table.rows] == ["Ann", "Bob"]  # type: ignore[union-attr]
+
+
+def test_read_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "s.tsnt"
+    path.write_text("1000\t<http://ex/a> <http://ex/p> <http://ex/o> .\nrubbish\n2000\t<http://ex/b> <http://ex/p> <http://ex/o> .\n")
+    engine = kelda.connect()
+    query = engine.register(LAST_3S)
+    with pytest.raises(InputError, match="line 2"):
+        engine.stream(S).read(path)
+    rejects: list[object] = []
+    with kelda.connect() as engine:
+        query = engine.register(LAST_3S)
+        assert engine.stream(S).read(path, on_reject=rejects.append) == 2
+    assert len(rejects) == 1 and names(query) == [(1000, "+", "a"), (2000, "+", "b")]
+
+
+def test_errors_say_what_to_do() -> None:
+    engine = kelda.connect()
+    engine.register(LAST_3S, name="q")
+    with pytest.raises(UsageError, match="choose another name"):
+        engine.register(LAST_3S, name="q")
+    with pytest.raises(UsageError, match="one-shot"):
+        engine.register("SELECT * { ?s ?p ?o }")
+    with pytest.raises(UsageError, match="register"):
+        engine.query(LAST_3S)
+    with pytest.raises(InputError, match="Turtle"):
+        engine.stream(S).push("not turtle", time=1)
+    with pytest.raises(kelda.QueryError, match="line 1"):
+        engine.register("SELECT ?x WHERE { STREAM <s> [RANGE] { ?x ?p ?y } }")
+    engine.close()
+    with pytest.raises(UsageError, match="closed"):
+        engine.stream(S).push("<http://ex/a> <http://ex/p> 1 .", time=1)
+
+
+def test_output_override() -> None:
+    with kelda.connect() as engine:
+        query = engine.register(LAST_3S, output="changes")
+        engine.stream(S).push("<http://ex/a> <http://ex/p> 1 .", time=1000)
+        engine.stream(S).push("<http://ex/b> <http://ex/p> 1 .", time=9000)
+    assert names(query) == [(1000, "+", "a"), (4000, "-", "a"), (9000, "+", "b")]
+
+
+def test_report_override() -> None:
+    with kelda.connect() as engine:
+        every_second = kelda.Report(kelda.When.PERIODIC, non_empty=True, every=1000)
+        query = engine.register(LAST_3S, output="rstream", report=every_second)
+        engine.stream(S).push("<http://ex/a> <http://ex/p> 1 .", time=1500)
+        engine.stream(S).push("<http://ex/b> <http://ex/p> 1 .", time=9000)
+    assert names(query) == [(2000, "+", "a"), (3000, "+", "a"), (4000, "+", "a"), (9000, "+", "b")]
+
+
+def test_explain_names_the_windows() -> None:
+    text = kelda.connect().register(LAST_3S).explain()
+    assert "the last 3000 ms" in text and "reference evaluator" in text
