@@ -51,7 +51,7 @@ def report(name: str, text: bytes, dictionary: Dictionary, **options: bool) -> C
 def main() -> None:
     lines = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     start = perf_counter()
-    read(sensor_readings(10), Dictionary())
+    read(sensor_readings(10).replace(b"R", b"\\u0052"), Dictionary())
     print(f"first call (compiles, or loads the cache): {perf_counter() - start:.1f} s")
     text = sensor_readings(lines)
     dictionary = Dictionary()
@@ -66,6 +66,7 @@ def main() -> None:
 
     entries = dictionary.entries()
     other = Dictionary()
+    other.add_batch([1], b"<a:b>", [0], [5])
     for name in ("add_entries, all new", "add_entries, all known"):
         start = process_time()
         other.add_entries(entries)
@@ -73,9 +74,8 @@ def main() -> None:
     start = process_time()
     dictionary.terms(entries.ids[:100_000])
     print(f"{'terms':<34}{100_000 / (process_time() - start) / 1e6:8.2f} M terms/s")
-    print(
-        f"dictionary: {dictionary.nbytes / len(dictionary):.0f} bytes a term, {entries.texts.nbytes / len(dictionary):.0f} of text"
-    )
+    memory, text_size = (size / len(dictionary) for size in (dictionary.nbytes, entries.texts.nbytes))
+    print(f"dictionary: {memory:.0f} bytes a term, {text_size:.0f} of them text")
 
 
 if __name__ == "__main__":

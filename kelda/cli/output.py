@@ -221,6 +221,7 @@ class TableWriter:
         self.before_print()
         for name, answers in self.gathered.items():
             self.console.print(table(name, answers, self.shapes.get(name, Shape(()))))
+            self.console.print()
         self.console.file.flush()
         self.gathered, self.rows = {}, 0
 
@@ -233,7 +234,7 @@ def table(name: str, answers: Sequence[Answer], shape: Shape, *, timed: bool = T
 
     columns = list(shape.columns) or list(dict.fromkeys(c for a in answers for c in cells_of(a)))
     out = Table(
-        title=Text(name, "bold cyan") if name else None,
+        title=Text(short_name(name, shape.prefixes), "bold cyan") if name else None,
         title_justify="left",
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -309,6 +310,15 @@ def short_iri(iri: str, prefixes: Sequence[tuple[str, str]]) -> str:
         if not any(c in "/#?" for c in rest):
             return f"{name.removesuffix(':')}:{rest}"
     return f"<{iri}>"
+
+
+def short_name(name: str, prefixes: Sequence[tuple[str, str]]) -> str:
+    """The name of a query, which may be an IRI.
+
+    >>> short_name("http://ex/jam", [("", "http://ex/")]), short_name("jam", [])
+    (':jam', 'jam')
+    """
+    return short_iri(name, prefixes).removeprefix("<").removesuffix(">")
 
 
 def short_number(text: str) -> str:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, cast
 
-from pyoxigraph import Store
 
 from kelda.cli import values
 from kelda.cli.output import Writer, shape_of, writer_for
@@ -25,6 +24,7 @@ from kelda.rdf.graphs import load_graph
 from kelda.runner.job import Job, QuerySpec, StreamSource
 from kelda.runner.progress import Progress
 from kelda.runner.reference_runner import parse_spec
+from kelda.rdf.graphstore import GraphStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def run_job(
     return run_here(job, progress=progress)
 
 
-def one_shot_answers(name: str, query: A.Query, store: Store, now: int) -> Iterator[Answer]:
+def one_shot_answers(name: str, query: A.Query, store: GraphStore, now: int) -> Iterator[Answer]:
     """The answer of a query without windows, as answers at the instant `now`."""
     found = evaluate(query, store, now=now)
     if isinstance(found, Solutions):
@@ -222,7 +222,7 @@ def answer_queries(
 def _ask_once(queries: list[tuple[QuerySpec, A.Query]], job: Job, writer: Writer) -> int:
     if not queries:
         return 0
-    store = Store()
+    store = GraphStore()
     for graph, path in job.graphs:
         load_graph(store, path, graph)
     now = time.time_ns() // 1_000_000

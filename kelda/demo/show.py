@@ -17,7 +17,7 @@ from rich.live import Live
 from rich.padding import Padding
 from rich.text import Text
 
-from kelda.cli.output import Shape, shape_of, table
+from kelda.cli.output import Shape, shape_of, short_name, table
 from kelda.cli.query import Request, make_job, parsed_queries, run_job
 from kelda.demo import town
 from kelda.engine.answer import Answer
@@ -28,7 +28,7 @@ QUESTIONS = {
     "warmest": ("C-SPARQL", "the two warmest rooms, every ten seconds"),
     "jam": ("RSP-QL", "where do cars go at less than half the limit?"),
 }
-ROWS = 6  # of each query that are in sight
+ROWS = 4  # of each query that are in sight
 BATCH_EVENTS = 40  # small, so that answers come little by little
 
 
@@ -45,7 +45,7 @@ def run_demo(
         job = make_job(request, [spec for spec, _ in queries])
         questions = dict(zip((spec.name for spec, _ in queries), QUESTIONS.values(), strict=True))
         view = View({spec.name: shape_of(query) for spec, query in queries}, questions, f"starting {runner}")
-        with Live(view, console=console, refresh_per_second=8, vertical_overflow="visible"):
+        with Live(view, console=console, refresh_per_second=8):
             for answer in run_job(job, runner=runner, master=master, progress=view):
                 view.take(answer)
     console.print(_next_steps(keep, time.monotonic() - started))
@@ -121,7 +121,8 @@ class View:
         parts: list[RenderableType] = []
         for name, answers in self.newest.items():
             dialect, question = self.questions[name]
-            heading = Text.assemble((name, "bold cyan"), (f"  {dialect}  ", "magenta"), question)
+            title = short_name(name, self.shapes[name].prefixes)
+            heading = Text.assemble((title, "bold cyan"), (f"  {dialect}  ", "magenta"), question)
             shown = table("", list(answers), self.shapes[name])
             parts += [heading, Padding(shown, (0, 0, 0, 2))]
         parts.append(Text(f"{self.status}: {self.events} events, {self.answers} answers", "dim"))

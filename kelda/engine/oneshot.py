@@ -12,7 +12,6 @@ from pyoxigraph import (
     QueryBoolean,
     QuerySolutions,
     QueryTriples,
-    Store,
     Triple,
 )
 
@@ -26,6 +25,8 @@ from kelda.lang.to_sparql import (
     to_sparql,
     variable_name,
 )
+from kelda.rdf.exact import from_store, triple_from_store
+from kelda.rdf.graphstore import GraphStore
 from kelda.rdf.times import ms_to_literal
 
 
@@ -40,13 +41,14 @@ class Solutions:
 Result = Solutions | bool | list[Triple]
 
 
-def evaluate(query: A.Query, store: Store, *, now: int | None = None) -> Result:
+def evaluate(query: A.Query, store: GraphStore, *, now: int | None = None) -> Result:
     """Answer `query` (which has no windows) over `store`. `now` (ms) fixes NOW()."""
     at = None if now is None else ms_to_literal(now)
-    return ask(store, to_sparql(query, now=at, named_graphs=named_graphs(query, store)), query)
+    text = to_sparql(query, now=at, named_graphs=named_graphs(query, store), exact=store.exact)
+    return ask(store, text, query)
 
 
-def named_graphs(query: A.Query, store: Store) -> tuple[NamedNode, ...] | None:
+def named_graphs(query: A.Query, store: GraphStore) -> tuple[NamedNode, ...] | None:
     """The graphs that GRAPH ?g of `query` ranges over, if its text must name them; never windows."""
     if not has_graph_by_graph(query):
         return None
@@ -59,7 +61,7 @@ def named_graphs(query: A.Query, store: Store) -> tuple[NamedNode, ...] | None:
 
 
 def ask(
-    store: Store,
+    store: GraphStore,
     text: str,
     query: A.Query,
     *,
@@ -75,16 +77,11 @@ def ask(
         named_graphs = list(named)
         for window in windows:
             named_graphs += [NamedNode(window.graph), NamedNode(window.rows)]
-    found = store.query(
-        text,
-        base_iri=query.base,
-        default_graph=default_graphs,
-        named_graphs=named_graphs,
-    )
+    found = store.query(text, base=query.base, default_graphs=default_graphs, named_graphs=named_graphs)
     if isinstance(found, QueryBoolean):
         return bool(found)
     if isinstance(found, QueryTriples):
-        return list(found)
+        return [triple_from_store(t) for t in found]
     assert isinstance(found, QuerySolutions)
     return _table(found)
 
@@ -98,7 +95,7 @@ def _table(found: QuerySolutions) -> Solutions:
         for i, name in shown:
             value = solution[i]
             if value is not None:
-                row[name] = value
+                row[name] = from_store(value)
         rows.append(row)
     return Solutions([n for _, n in shown], rows)
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyoxigraph import NamedNode, Quad, Store, Triple
+from pyoxigraph import NamedNode, Quad, Triple
 
 from kelda.engine.answer import Answer, Value
 from kelda.engine.clock import FOREVER, NEVER, Clock, StreamClock
@@ -30,6 +30,7 @@ from kelda.lang import algebra as A
 from kelda.lang.to_sparql import ROW_O, ROW_P, ROW_S, WINDOW_PREFIX, WindowGraph, to_sparql
 from kelda.plan.rules.deterministic import deterministic
 from kelda.rdf.event import Event
+from kelda.rdf.graphstore import GraphStore
 from kelda.rdf.times import ms_to_literal
 
 S, P, O = (NamedNode(iri[1:-1]) for iri in (ROW_S, ROW_P, ROW_O))
@@ -44,13 +45,13 @@ class _Window:
     state: WindowState
     triples: Counter[Triple] = field(default_factory=Counter)
 
-    def move(self, t: int, store: Store) -> None:
+    def move(self, t: int, store: GraphStore) -> None:
         came, left = self.state.move(t)
         self.put(came, store)
         for element in left:
             self.take(element, store)
 
-    def put(self, elements: Iterable[Element], store: Store) -> None:
+    def put(self, elements: Iterable[Element], store: GraphStore) -> None:
         quads: list[Quad] = []
         graph = NamedNode(self.graph.graph)
         for element in elements:
@@ -61,7 +62,7 @@ class _Window:
                 quads.append(Quad(triple.subject, triple.predicate, triple.object, graph))
         store.extend(quads)
 
-    def take(self, element: Element, store: Store) -> None:
+    def take(self, element: Element, store: GraphStore) -> None:
         graph = NamedNode(self.graph.graph)
         for row in self.row_quads(element):
             store.remove(row)
@@ -105,6 +106,7 @@ class _Registered:
     was_empty: bool = True
     paused: bool = False
     text: str | None = None  # kept while it depends neither on NOW() nor on the streams and graphs there are
+    text_is_exact: bool = False
 
     # ---------------------------------------------------------------- windows
 
@@ -144,7 +146,7 @@ class _Registered:
                 instants.append(t + 1 + (self.t0 - t - 1) % self.report.every)
         return min(instants, default=FOREVER)
 
-    def visit(self, t: int, store: Store) -> list[Answer]:
+    def visit(self, t: int, store: GraphStore) -> list[Answer]:
         """Move the windows to t and report if the policy says so."""
         for window in self.windows:
             window.move(t, store)
@@ -169,8 +171,8 @@ class _Registered:
 
     # ---------------------------------------------------------------- results
 
-    def sparql(self, t: int, store: Store) -> str:
-        if self.text is not None:
+    def sparql(self, t: int, store: GraphStore) -> str:
+        if self.text is not None and self.text_is_exact == store.exact:
             return self.text
         graphs: dict[str, tuple[WindowGraph, ...]] = {w.name: () for w in self.query.windows}
         for window in self.windows:
@@ -181,13 +183,14 @@ class _Registered:
             query = replace(query, form=A.Form.SELECT, template=())
         stored = named_graphs(query, store)
         text, later = (
-            to_sparql(query, windows=graphs, now=ms_to_literal(now), named_graphs=stored) for now in (t, t + 1)
+            to_sparql(query, windows=graphs, now=ms_to_literal(now), named_graphs=stored, exact=store.exact)
+            for now in (t, t + 1)
         )
         if text == later and stored is None:
-            self.text = text
+            self.text, self.text_is_exact = text, store.exact
         return text
 
-    def result(self, t: int, store: Store) -> list[Any]:
+    def result(self, t: int, store: GraphStore) -> list[Any]:
         """The answer at t as a list of hashable items, in result order."""
         found = ask(
             store,
@@ -258,10 +261,10 @@ class ReferenceEvaluator:
     """
 
     def __init__(
-        self, *, t0: int = 0, store: Store | None = None, on_late: Callable[[str, Event], None] | None = None
+        self, *, t0: int = 0, store: GraphStore | None = None, on_late: Callable[[str, Event], None] | None = None
     ) -> None:
         self.t0 = t0
-        self.store = Store() if store is None else store
+        self.store = GraphStore() if store is None else store
         self.on_late = on_late
         self.clock = Clock()
         self.late: dict[str, int] = {}
@@ -317,8 +320,8 @@ class ReferenceEvaluator:
     def drop(self, name: str) -> None:
         """Forget a query and its windows."""
         for window in self._queries.pop(name).windows:
-            self.store.remove_graph(NamedNode(window.graph.graph))
-            self.store.remove_graph(NamedNode(window.graph.rows))
+            self.store.remove_graph(window.graph.graph)
+            self.store.remove_graph(window.graph.rows)
 
     def pause(self, name: str, paused: bool = True) -> None:
         """A paused query keeps its windows up to date but reports nothing."""
@@ -336,6 +339,8 @@ class ReferenceEvaluator:
         clock = self._clock_of(stream)
         answers: list[Answer] = []
         for event in events:
+            if event.time is None and not event.quads:
+                continue  # an empty message says nothing
             if event.time is None:
                 raise UsageError(f"an event on <{stream}> has no time: give one, or a time predicate")
             if event.time <= max(clock.closed, self._now):
@@ -416,8 +421,8 @@ class ReferenceEvaluator:
         for name, (windows, last, was_empty, paused) in queries.items():
             query = self._queries[name]
             for old in query.windows:
-                self.store.remove_graph(NamedNode(old.graph.graph))
-                self.store.remove_graph(NamedNode(old.graph.rows))
+                self.store.remove_graph(old.graph.graph)
+                self.store.remove_graph(old.graph.rows)
             query.windows = [_Window(*parts) for parts in windows]
             query.last, query.was_empty, query.paused, query.text = last, was_empty, paused, None
             for window in query.windows:

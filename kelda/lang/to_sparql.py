@@ -17,12 +17,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from math import prod
 
 from pyoxigraph import Literal, NamedNode, Triple
 
 from kelda.errors import KeldaError
 from kelda.lang import algebra as A
 from kelda.lang.walk import nodes
+from kelda.rdf.exact import DATATYPE_OF, VALUE_OF, to_store
 
 WINDOW_PREFIX = "urn:kelda:window:"
 ROW_S, ROW_P, ROW_O = ("<urn:kelda:s>", "<urn:kelda:p>", "<urn:kelda:o>")
@@ -31,6 +33,12 @@ ROW_S, ROW_P, ROW_O = ("<urn:kelda:s>", "<urn:kelda:p>", "<urn:kelda:o>")
 NOTHING = "?_kelda_nothing"
 
 INFIX = frozenset(["||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"])
+
+# Built-ins that look at terms, not at their values, and those that hand on one of their arguments.
+PASSES_TERMS = frozenset(["IF", "COALESCE"])
+TAKES_TERMS = frozenset(
+    ["BOUND", "SAMETERM", "STR", "LANG", "ISIRI", "ISURI", "ISBLANK", "ISLITERAL", "DATATYPE", "COALESCE"]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,8 @@ class _Writer:
     stream_vars: Mapping[str, A.Var]
     now: Literal | None
     named_graphs: tuple[NamedNode, ...] | None = None
+    exact: bool = False
+    must_be_exact: bool = False  # the query itself has a constant whose spelling must be kept
     rows: bool = False  # inside a window that is a bag of elements
     graph: str | None = None  # the graph clause we stand in, for what must be repeated inside
     fresh: count[int] = field(default_factory=count)
@@ -66,7 +76,9 @@ class _Writer:
         if isinstance(term, A.Param):
             raise KeldaError(f"parameter ${term.name} has no value: bind it before the query runs")
         if isinstance(term, NamedNode | Literal):
-            return str(term)
+            stored = to_store(term)
+            self.must_be_exact |= stored is not term
+            return str(stored)
         if isinstance(term, Triple):
             return f"<<( {self.term(term.subject)} {self.term(term.predicate)} {self.term(term.object)} )>>"
         raise TypeError(f"not a term: {term!r}")
@@ -81,31 +93,50 @@ class _Writer:
                 return f"EXISTS {self.nested(pattern)}"
             case A.FunctionCall(function, args, distinct):
                 word = "DISTINCT " if distinct else ""
-                return f"{function}({word}{self.exprs(args)})"
+                return f"{function}({word}{self.values_of(args)})"
             case A.Call("NOW", _) if self.now is not None:
                 return str(self.now)
             case A.Call("!", (arg,)):
-                return f"(! {self.expr(arg)})"
+                return f"(! {self.value(arg)})"
             case A.Call("U+" | "U-" as op, (arg,)):
-                return f"({op[1]} {self.expr(arg)})"
+                return f"({op[1]} {self.value(arg)})"
             case A.Call("IN" | "NOT IN" as op, args):
-                return f"({self.expr(args[0])} {op} ({self.exprs(args[1:])}))"
+                return f"({self.value(args[0])} {op} ({self.values_of(args[1:])}))"
+            case A.Call("IF", (condition, *branches)):
+                return f"IF({self.value(condition)}, {', '.join(self.expr(b) for b in branches)})"
+            case A.Call("DATATYPE", (arg,)) if self.exact:
+                return f"{DATATYPE_OF}({self.expr(arg)})"
             case A.Call(op, args) if op in INFIX:
-                return "(" + f" {op} ".join(self.expr(arg) for arg in args) + ")"
+                return "(" + f" {op} ".join(self.value(arg) for arg in args) + ")"
+            case A.Call(op, args) if op in TAKES_TERMS:
+                return f"{op}({', '.join(self.expr(arg) for arg in args)})"
             case A.Call(op, args):
-                return f"{op}({self.exprs(args)})"
+                return f"{op}({self.values_of(args)})"
         raise TypeError(f"not an expression: {expr!r}")
 
-    def exprs(self, args: tuple[A.Expr, ...]) -> str:
-        return ", ".join(self.expr(arg) for arg in args)
+    def value(self, expr: A.Expr) -> str:
+        """The expression where its value counts, not its spelling."""
+        if isinstance(expr, A.Const) and isinstance(expr.term, Literal):
+            return str(expr.term)
+        text = self.expr(expr)
+        is_term = isinstance(expr, A.VarRef) or (isinstance(expr, A.Call) and expr.op in PASSES_TERMS)
+        return f"{VALUE_OF}({text})" if self.exact and is_term else text
+
+    def values_of(self, args: tuple[A.Expr, ...]) -> str:
+        return ", ".join(self.value(arg) for arg in args)
 
     def aggregate(self, aggregate: A.Aggregate) -> str:
         word = "DISTINCT " if aggregate.distinct else ""
-        arg = "*" if aggregate.arg is None else self.expr(aggregate.arg)
-        if aggregate.op == "GROUP_CONCAT":  # a plain string, whatever the tags of its members
-            arg = f"STR({arg})"
+        if aggregate.arg is None:
+            arg = "*"
+        elif aggregate.op in ("SUM", "AVG", "MIN", "MAX"):
+            arg = self.value(aggregate.arg)
+        else:
+            arg = self.expr(aggregate.arg)
         tail = "" if aggregate.separator is None else f" ; SEPARATOR = {Literal(aggregate.separator)}"
-        return f"{aggregate.op}({word}{arg}{tail})"
+        text = f"{aggregate.op}({word}{arg}{tail})"
+        # GROUP_CONCAT is a plain string, whatever the tags of its members; pyoxigraph keeps a common one.
+        return f"STR({text})" if aggregate.op == "GROUP_CONCAT" else text
 
     def path(self, path: A.Path) -> str:
         match path:
@@ -135,11 +166,11 @@ class _Writer:
             case A.Triples(patterns):
                 return " ".join(self.triple(t) for t in patterns)
             case A.PathPattern(s, path, o):
-                return self.on_triples(f"{self.term(s)} {self.path(path)} {self.term(o)} .")
+                return self.on_triples(self.path_pattern(s, path, o))
             case A.Join(left, right):
                 return f"{self.nested(left)} {self.nested(right)}"
             case A.LeftJoin(left, right, condition):
-                where = "" if condition is None else f" FILTER({self.expr(condition)})"
+                where = "" if condition is None else f" FILTER({self.value(condition)})"
                 # A filter in the very group of OPTIONAL sees the left side: only the condition may.
                 return f"{self.nested(left)} OPTIONAL {{ {self.nested(right)}{where} }}"
             case A.Union(left, right):
@@ -147,7 +178,7 @@ class _Writer:
             case A.Minus(left, right):
                 return f"{self.nested(left)} MINUS {self.nested(right)}"
             case A.Filter(condition, inner):
-                return f"{self.nested(inner)} FILTER({self.expr(condition)})"
+                return f"{self.nested(inner)} FILTER({self.value(condition)})"
             case A.Extend(inner, var, expr):
                 return f"{self.nested(inner)} BIND({self.expr(expr)} AS {self.term(var)})"
             case A.Values(variables, rows):
@@ -173,6 +204,20 @@ class _Writer:
     def on_triples(self, text: str) -> str:
         """Text that needs plain triples, also where the active graph is a row graph."""
         return f"GRAPH <{self.graph}> {{ {text} }}" if self.rows else text
+
+    def path_pattern(self, s: A.TermOrVar, path: A.Path, o: A.TermOrVar) -> str:
+        """A path, and what pyoxigraph leaves out: a term in no triple has a path of length zero to itself."""
+        text = f"{self.term(s)} {self.path(path)} {self.term(o)} ."
+        empties = ways_to_stay(path)
+        if not empties or (isinstance(s, A.Var) and isinstance(o, A.Var)):
+            return text
+        if not isinstance(s, A.Var) and not isinstance(o, A.Var) and s != o:
+            return text
+        term = self.term(o if isinstance(s, A.Var) else s)
+        head = " ".join(self.term(v) for v in (s, o) if isinstance(v, A.Var))
+        rows = f"({term}) " * empties if head else "() " * empties
+        known = f"{term} {self.path(path)} {term} ."
+        return f"{{ {text} }} UNION {{ VALUES ({head}) {{ {rows}}} FILTER NOT EXISTS {{ {known} }} }}"
 
     def values(self, variables: tuple[A.Var, ...], rows: tuple[tuple[A.Term | A.Param | None, ...], ...]) -> str:
         head = " ".join(self.term(v) for v in variables)
@@ -230,7 +275,7 @@ class _Writer:
             head = " ".join(self.term(v) for v in pattern.vars) or f"(1 AS {NOTHING})"
             pattern = pattern.pattern
         if isinstance(pattern, A.OrderBy):
-            keys = " ".join(f"{'DESC' if down else 'ASC'}({self.expr(e)})" for e, down in pattern.keys)
+            keys = " ".join(f"{'DESC' if down else 'ASC'}({self.value(e)})" for e, down in pattern.keys)
             tail = f" ORDER BY {keys}{tail}"
             pattern = pattern.pattern
         if isinstance(pattern, A.Group) and head is None and not word and not tail:
@@ -257,15 +302,24 @@ def to_sparql(
     windows: Mapping[str, tuple[WindowGraph, ...]] | None = None,
     now: Literal | None = None,
     named_graphs: tuple[NamedNode, ...] | None = None,
+    exact: bool = False,
 ) -> str:
     """The text of `query` without its dataset clause (pass that to the store beside the text).
 
     `windows` tells the graphs of each window: one, or for `STREAM ?var` one per known stream.
     `now` replaces NOW(): a continuous query's present is its tick, not the wall clock.
     `named_graphs` are the graphs that GRAPH ?g ranges over; see `is_graph_by_graph`.
+    `exact`: the store holds literals in their exact spelling; see `kelda.rdf.exact`.
     """
     stream_vars = {w.name: w.stream for w in query.windows if isinstance(w.stream, A.Var)}
-    writer = _Writer(windows or {}, stream_vars, now, named_graphs)
+    writer = _Writer(windows or {}, stream_vars, now, named_graphs, exact)
+    text = _write(writer, query)
+    if writer.must_be_exact and not exact:
+        text = _write(_Writer(windows or {}, stream_vars, now, named_graphs, True), query)
+    return text
+
+
+def _write(writer: _Writer, query: A.Query) -> str:
     match query.form:
         case A.Form.SELECT:
             return writer.select(query.pattern)
@@ -278,6 +332,20 @@ def to_sparql(
         case A.Form.DESCRIBE:
             terms = " ".join(writer.term(t) for t in query.describe)
             return f"DESCRIBE {terms} WHERE {writer.nested(query.pattern)}"
+
+
+def ways_to_stay(path: A.Path) -> int:
+    """In how many ways the path leads from a term to itself without following any triple."""
+    match path:
+        case A.Inverse(inner):
+            return ways_to_stay(inner)
+        case A.Sequence(parts):
+            return prod(ways_to_stay(p) for p in parts)
+        case A.Alternative(parts):
+            return sum(ways_to_stay(p) for p in parts)
+        case A.Repeat(inner, at_least, _):
+            return 1 if at_least == 0 or ways_to_stay(inner) else 0
+    return 0
 
 
 def is_graph_by_graph(name: A.Var, inner: A.Pattern) -> bool:

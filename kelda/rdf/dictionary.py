@@ -11,7 +11,7 @@ Not safe to be changed from two threads at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -118,7 +118,7 @@ class Dictionary:
         if entry < 0:
             self.collision(-1 - entry, text[:-PADDING].tobytes())
 
-    def collision(self, entry: int, text: bytes) -> None:
+    def collision(self, entry: int, text: bytes) -> NoReturn:
         """Fail: `text` came with the id of another entry."""
         known = self._text(entry)
         raise IdCollisionError(
@@ -149,7 +149,7 @@ class Dictionary:
         if id == DEFAULT_GRAPH:
             return DefaultGraph()
         raise UsageError(
-            f"id {id} is not in this dictionary: its term was never added here, or has been let go by retain()"
+            f"id {id} is not in this dictionary: its term was never added, or has been let go by retain()"
         )
 
     def _text(self, entry: int) -> str:
@@ -200,7 +200,7 @@ class Dictionary:
             grown[:used] = arena[:used]
             arena = grown
         if 2 * (count + entries) > len(slots):
-            larger = _empty(_capacity(2 * (count + entries)), 0)
+            larger = _empty(_capacity(count + entries), 0)
             kernels.rehash(slots, larger.slots)
             larger.ids[:count] = ids[:count]
             larger.offsets[: count + 1] = offsets[: count + 1]

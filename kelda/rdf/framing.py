@@ -209,7 +209,7 @@ def read_events(
         format = guess_format(where)
     ready = prepare_mapping(format, mapping)
     name = name or name_of(source)
-    if isinstance(source, (str, Path)) and not Path(source).is_file():
+    if isinstance(source, (str, Path)) and (not Path(source).exists() or Path(source).is_dir()):
         open_bytes(source).close()  # raises what is wrong with it, now rather than at the first event
     how = Reading(name, on_reject, time_predicate, ready.mapping)
     return _events(source, format, ready, how, on_bytes)

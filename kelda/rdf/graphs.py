@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pyoxigraph import NamedNode, Quad, RdfFormat, Store, parse
+from pyoxigraph import NamedNode, Quad, RdfFormat, parse
 
 from kelda.errors import InputError, UsageError
 from kelda.rdf.compression import Source, name_of, open_bytes, without_suffix
 from kelda.rdf.framings.base import reason_of
 from kelda.rdf.framings.blanks import Renamer, file_scope
+from kelda.rdf.graphstore import GraphStore
 
 GRAPH_FORMATS = {
     "ntriples": RdfFormat.N_TRIPLES,
@@ -84,7 +85,7 @@ def read_graph(
 
 
 def load_graph(
-    store: Store,
+    store: GraphStore,
     source: Source,
     graph: str | None = None,
     format: str | None = None,

@@ -9,6 +9,9 @@ The inner functions take a text as its address, not as an array: numba counts re
 every call, and that costs more than the work done here. No address outlives the kernel that took it, and
 every buffer must have `PADDING` readable bytes behind its last text.
 
+numba's cache knows a kernel by its own file only: whoever changes this one must delete the cached
+kernels (`kelda/rdf/__pycache__/*.nb?`) that have parts of it in them.
+
 The table is open addressing with linear probing over `slots`, one row of two words per slot: the id (0:
 free) and `check << 32 | entry`. Entry e has its id in `ids[e]` and its text in
 `arena[offsets[e]:offsets[e + 1]]`. `counts` is (entries, arena bytes used). At most half of the slots

@@ -15,8 +15,9 @@ Blank node labels are taken as they are written: keeping documents apart is the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +26,9 @@ from pyoxigraph import Quad, RdfFormat, parse
 from kelda.rdf import ntriples_kernels as kernels
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject
-from kelda.rdf.hash_kernels import COLLISION, NEEDS_ROOM
-from kelda.rdf.ids import padded
+from kelda.rdf.hash_kernels import COLLISION, NEEDS_ROOM, PADDING
 
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18
 _SHOWN = 200
 _BAD_TIME = "a line must start with its time in milliseconds since 1970 (a whole number) and a tab"
 _PLACE = re.compile(r"^Parser error at line 1 (between )?")
@@ -66,14 +66,20 @@ def read(
 
     With `timed`, each line starts with its time in milliseconds since 1970 and a tab.
     """
+    view = memoryview(data).cast("B")
     read_line = _line_reader(dictionary, quads)
+    scratch = _Scratch.of(min(len(view), _BLOCK))
     rejects: list[Reject] = []
     parts = [np.empty((6, 0), np.int64)]
-    for block in _blocks(memoryview(data).cast("B")):
-        columns, slow, next_line = _scan(block, dictionary, quads, timed, first_line)
+    start = 0
+    while start < len(view):
+        block = view[start : _cut(view, start, _BLOCK)]
+        if len(block) > scratch.size:
+            scratch = _Scratch.of(len(block))
+        columns, slow, next_line = _scan(block, dictionary, quads, timed, first_line, scratch)
         dropped = []
-        for row, start, end, why in slow.T.tolist():
-            line = block[start:end]
+        for row, begin, end, why in slow.T.tolist():
+            line = bytes(block[begin:end])
             ids, reason = read_line(line) if why == kernels.UNSURE else (None, _BAD_TIME)
             if ids is not None:
                 columns[:4, row] = ids
@@ -81,35 +87,50 @@ def read(
             dropped.append(row)
             if reason:
                 rejects.append(Reject(source, int(columns[5, row]), reason, _shortened(line)))
-        parts.append(np.delete(columns, dropped, axis=1) if dropped else columns)
+        parts.append(np.delete(columns, dropped, axis=1) if dropped else columns.copy())
         first_line = next_line
+        start += len(block)
     s, p, o, g, t, lines = np.concatenate(parts, axis=1)
     return Columns(s, p, o, g, t if timed else None, lines, rejects)
 
 
-def _blocks(view: memoryview) -> Iterator[bytes]:
-    """The text in pieces that end with a line feed and stay in the processor's cache."""
-    start = 0
-    while start < len(view):
-        size = _BLOCK
-        block = bytes(view[start : start + size])
-        while (cut := block.rfind(b"\n") + 1) == 0 and start + size < len(view):
-            size *= 2
-            block = bytes(view[start : start + size])
-        if cut and start + len(block) < len(view):
-            block = block[:cut]
-        yield block
-        start += len(block)
+def _cut(view: memoryview, start: int, size: int) -> int:
+    """Where a block of about `size` bytes ends: after a line feed, or with the text."""
+    end = start + size
+    if end >= len(view):
+        return len(view)
+    for reach in (4096, size):
+        near = max(start, end - reach)
+        found = bytes(view[near:end]).rfind(b"\n")
+        if found >= 0:
+            return near + found + 1
+    return _cut(view, start, 2 * size)
+
+
+class _Scratch(NamedTuple):
+    """Arrays that are used again for each block of up to `size` bytes (fresh memory is slow)."""
+
+    size: int
+    buffer: NDArray[np.uint8]
+    columns: NDArray[np.int64]
+    slow: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, size: int) -> _Scratch:
+        # A line that is not empty, and so has a row, has two bytes or more; the last may lack its end.
+        rows = size // 2 + 1
+        buffer = np.zeros(size + 1 + PADDING, np.uint8)
+        return cls(size, buffer, np.empty((6, rows), np.int64), np.empty((4, rows), np.int64))
 
 
 def _scan(
-    block: bytes, dictionary: Dictionary, quads: bool, timed: bool, first_line: int
+    block: memoryview, dictionary: Dictionary, quads: bool, timed: bool, first_line: int, scratch: _Scratch
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """(columns, slow lines, number of the line after the block), as `kernels.parse` leaves them."""
-    # A line feed ends every scan; and the kernel lower-cases language tags in this copy.
-    buffer = padded(block + b"\n")
-    most = block.count(b"\n") + block.count(b"\r") + 1
-    columns, slow = np.empty((6, most), np.int64), np.empty((4, most), np.int64)
+    _, buffer, columns, slow = scratch
+    # A copy, in which the kernel lower-cases language tags; the line feed ends every scan.
+    buffer[: len(block)] = block
+    buffer[len(block)] = ord("\n")
     state = np.zeros(kernels.STATE_SIZE, np.int64)
     state[kernels.LINE] = first_line
     seed = np.uint64(dictionary.seed)

@@ -296,15 +296,29 @@ def _datetime(text, start, end):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _xsd_name(text, start, end):  # type: ignore[no-untyped-def]
-    """The local name, as a word, of a datatype of XML Schema with a short name; otherwise 0."""
-    if end - start < 34 or end - start > 41 or load8(text, start + 32) != _HASH:
-        return np.uint64(0)
-    if load64(text, start) != _XSD_0 or load64(text, start + 8) != _XSD_1:
-        return np.uint64(0)
-    if load64(text, start + 16) != _XSD_2 or load64(text, start + 24) != _XSD_3:
-        return np.uint64(0)
-    return _short_word(text, start + 33, end)
+def _xsd_name(text, start):  # type: ignore[no-untyped-def]
+    """The local name, as a word, of the datatype whose IRI is at `start` (after '<'), and where it ends.
+
+    (0, start) for all but the datatypes of XML Schema that mean something here.
+    """
+    if (
+        load64(text, start) != _XSD_0
+        or load64(text, start + 8) != _XSD_1
+        or load64(text, start + 16) != _XSD_2
+        or load64(text, start + 24) != _XSD_3
+        or load8(text, start + 32) != _HASH
+    ):
+        return np.uint64(0), start
+    end = start + 33
+    while end < start + 42 and _is(text, end, _ALPHA):
+        end += 1
+    name = _short_word(text, start + 33, end)
+    if load8(text, end) == _GREATER and (
+        name in (_NAME_INTEGER, _NAME_DOUBLE, _NAME_DATETIME, _NAME_STRING)
+        or name in (_NAME_DECIMAL, _NAME_FLOAT, _NAME_BOOLEAN)
+    ):
+        return name, end
+    return np.uint64(0), start
 
 
 @helper
@@ -345,7 +359,7 @@ def term_id(buf, seed):  # type: ignore[no-untyped-def]
         if close == end - 1:
             inline = _string(text, 1, close)
         elif load8(text, close + 1) == _CARET:
-            inline = _typed(text, 1, close, _xsd_name(text, close + 4, end - 1))
+            inline = _typed(text, 1, close, _xsd_name(text, close + 4)[0])
     if inline != 0:
         return inline, np.int64(0)
     return hash_span(text, 0, end, seed)
@@ -576,21 +590,21 @@ def _object(text, start):  # type: ignore[no-untyped-def]
     if load8(text, after + 1) != _CARET or load8(text, after + 2) != _LESS:
         return -1, -1, np.int64(0)
     datatype = after + 3
-    name = np.uint64(0)
-    after = _iri(text, after + 2)
-    if after > 0:
-        name = _xsd_name(text, datatype, after - 1)
-        if name == _NAME_STRING:
-            return after, close + 1, _string(text, start + 1, close)
-        # rdf:langString and its like are not allowed here, and all of rdf: is left to pyoxigraph.
-        if (
-            after - datatype > 40
-            and load64(text, datatype + 16) == _RDF_2
-            and load64(text, datatype + 24) == _RDF_3
-            and load64(text, datatype + 32) == _RDF_4
-        ):
-            return -1, -1, np.int64(0)
-    return after, after, _typed(text, start + 1, close, name)
+    name, datatype_end = _xsd_name(text, datatype)
+    if name == _NAME_STRING:
+        return datatype_end + 1, close + 1, _string(text, start + 1, close)
+    if name != 0:
+        return datatype_end + 1, datatype_end + 1, _typed(text, start + 1, close, name)
+    after = _iri(text, datatype - 1)
+    # rdf:langString and its like are not allowed here, and all of rdf: is left to pyoxigraph.
+    if (
+        after - datatype > 40
+        and load64(text, datatype + 16) == _RDF_2
+        and load64(text, datatype + 24) == _RDF_3
+        and load64(text, datatype + 32) == _RDF_4
+    ):
+        return -1, -1, np.int64(0)
+    return after, after, np.int64(0)
 
 
 @helper

@@ -52,13 +52,12 @@ def session(master: str = "local[*]") -> SparkSession:
 
     A Spark that was started here stays up for the next run and ends with the process.
     """
-    with warnings.catch_warnings():
-        # PySpark warns of every pandas newer than itself; no data of ours passes through pandas.
-        warnings.simplefilter("ignore", FutureWarning)
-        from pyspark.sql import SparkSession
+    # PySpark warns of every pandas newer than itself; no data of ours passes through pandas.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    from pyspark.sql import SparkSession
 
-        running = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-        spark = (running or _start(master)).newSession()
+    running = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    spark = (running or _start(master)).newSession()
     for name, value in STREAMING.items():
         spark.conf.set(name, value)
     return spark
@@ -104,8 +103,9 @@ def _start(master: str) -> SparkSession:
 
 def _environment(local: bool) -> None:
     """What the JVM, and by it the Python workers, inherit from this process."""
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_PYTHON", str(_worker_python()) if local else sys.executable)
+    python = str(_worker_python()) if local else sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", python)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)  # of the workers that plan, beside the JVM
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 

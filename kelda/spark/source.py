@@ -60,33 +60,44 @@ class Piece:
         )
 
 
-def cut(number: int, source: StreamSource, *, max_records: int) -> Iterator[Piece]:
+def cut(stream: int, source: StreamSource, *, max_records: int) -> Iterator[Piece]:
     """The pieces of a stream file, each with at most `max_records` records; the last one ends it."""
     chunker = Chunker(
         source.format or guess_format(source.path), mapping=source.mapping, max_records=max_records
     )
-    on_disk = told = piece = 0
+    size = Path(source.path).stat().st_size
+    stored = unpacked = handed = told = number_of = 0
 
-    def count(size: int) -> None:
-        nonlocal on_disk
-        on_disk += size
+    def count(more: int) -> None:
+        nonlocal stored
+        stored += more
 
     def chunks() -> Iterator[Chunk]:
+        nonlocal unpacked
         with open_bytes(source.path, on_bytes=count) as reader:
             # read, not read1: blocks must not depend on what happens to be in a buffer.
             while block := reader.read(BLOCK):
+                unpacked += len(block)
                 yield from chunker.feed(block)
         yield from chunker.finish()
+
+    def piece(chunk: Chunk | None, records: int, ends: bool) -> Piece:
+        """The next piece. Its share of the file is that of its text in what was unpacked so far."""
+        nonlocal handed, told, number_of
+        handed += len(chunk.data) if chunk else 0
+        until = size if ends else max(told, min(size, handed * stored // max(1, unpacked)))
+        made = Piece(stream, number_of, chunk, records, until - told, ends)
+        told, number_of = until, number_of + 1
+        return made
 
     waiting: Chunk | None = None
     for chunk in chunks():
         if waiting is not None:
-            yield Piece(number, piece, waiting, chunk.ordinal - waiting.ordinal, on_disk - told, False)
-            told, piece = on_disk, piece + 1
+            yield piece(waiting, chunk.ordinal - waiting.ordinal, ends=False)
         waiting = chunk
     # How many records the last chunk has is not known from the next one; its lines bound it.
-    records = 0 if waiting is None else min(max_records, waiting.data.count(b"\n") + 1)
-    yield Piece(number, piece, waiting, records, on_disk - told, True)
+    lines = waiting.data.count(b"\n") + 1 if waiting else 0
+    yield piece(waiting, min(max_records, lines), ends=True)
 
 
 class Cursor:

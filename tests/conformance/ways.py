@@ -20,6 +20,7 @@ from kelda.engine.report import Report, When
 from kelda.errors import QueryError
 from kelda.lang import algebra, parse
 from kelda.rdf.event import Event
+from kelda.rdf.graphstore import GraphStore
 
 from .results import (
     Result,
@@ -97,8 +98,7 @@ def oxigraph(case: Case) -> Result:
 def one_shot(case: Case) -> Result:
     """Kelda's parser and one-shot evaluation over a store that holds all the data."""
     documents = Documents.of(case)
-    store = Store()
-    store.extend(documents.all())
+    store = GraphStore(documents.all())
     result = evaluate(parse(case.text(), base=case.query), store)
     if isinstance(result, bool):
         return result

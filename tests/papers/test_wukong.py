@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from pyoxigraph import NamedNode, Quad, Store
+from pyoxigraph import NamedNode, Quad
 
 from kelda.engine.oneshot import Solutions, evaluate
 from kelda.errors import QueryError
+from kelda.rdf.graphstore import GraphStore
 
 from .scenario import Answers, answers, bag, iri, parsed_query, short, solution, triples
 
@@ -90,7 +91,7 @@ def once(query: str, *, absorbed_until: int = 0) -> Counter[frozenset[tuple[str,
 
     Locations stay outside: they matter only for a while (the paper's timing data).
     """
-    store = Store()
+    store = GraphStore()
     texts = [X_LAB] + [text for second, text in TWEETS + LIKES if second <= absorbed_until]
     for quad in (quad for text in texts for quad in triples(text)):
         if quad.predicate != NamedNode(iri("ga")):

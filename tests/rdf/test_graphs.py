@@ -7,10 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
-from pyoxigraph import BlankNode, DefaultGraph, NamedNode, Store
+from pyoxigraph import BlankNode, DefaultGraph, NamedNode
 
 from kelda.errors import InputError, UsageError
 from kelda.rdf.graphs import load_graph
+from kelda.rdf.graphstore import GraphStore
 
 DATA = Path(os.environ.get("KELDA_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -26,8 +27,8 @@ TEXTS = {
 }
 
 
-def load(path: Path, *args, **options) -> Store:
-    store = Store()
+def load(path: Path, *args, **options) -> GraphStore:
+    store = GraphStore()
     load_graph(store, path, *args, **options)
     return store
 

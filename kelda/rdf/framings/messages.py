@@ -184,9 +184,7 @@ class MessageSplitter:
 
     def _follow(self, kind: str | None, text: bytes, at: int) -> None:
         """Take notice of directives, and of whether anything else is said."""
-        if (
-            self._at_message is not None
-        ):  # a dot would have made it a delimiter: an error, for the parser to find
+        if self._at_message is not None:  # without its dot no delimiter, but an error for the parser
             self._statements, self._at_message = True, None
         words = self._directive
         if not words:

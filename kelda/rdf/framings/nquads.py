@@ -41,7 +41,9 @@ _TERM = re.compile(
 # The usual line at one stroke: IRIs, and a literal without escapes.
 _SIMPLE = re.compile(
     rb"""
-    [ \t]* (IRI) [ \t]* IRI [ \t]* (?: IRI | "[^"\\]*" (?: @[A-Za-z0-9-]+ | \^\^IRI )? ) [ \t]* (IRI)? [ \t]* \. \s* $
+    [ \t]* (IRI) [ \t]* IRI [ \t]*
+    (?: IRI | "[^"\\]*" (?: @[A-Za-z0-9-]+ | \^\^IRI )? )
+    [ \t]* (IRI)? [ \t]* \. \s* $
     """.replace(b"IRI", rb"""<[^<>"\s]*>"""),
     re.VERBOSE,
 )

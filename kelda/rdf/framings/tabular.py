@@ -113,7 +113,7 @@ def _cells(row: bytes, delimiter: str) -> list[str]:
 class Csv:
     name = "csv"
     about = "comma-separated values with a header, and a mapping"
-    extensions: tuple[str, ...] = ("csv", "tsv")
+    extensions: tuple[str, ...] = ("csv",)
 
     def prepare(self, mapping: Mapping[str, Any] | None) -> TableMapping:
         return _prepared(self.name, mapping)

@@ -1,0 +1,84 @@
+"""The graphs that queries read: stored ones and the contents of windows, in one Oxigraph store.
+
+Terms come out as they went in, whatever the store does to numbers and dates (`kelda.rdf.exact`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pyoxigraph import (
+    BlankNode,
+    DefaultGraph,
+    NamedNode,
+    Quad,
+    QueryBoolean,
+    QuerySolutions,
+    QueryTriples,
+    Store,
+)
+
+from kelda.rdf.exact import FUNCTIONS, quad_from_store, quad_to_store
+
+
+class GraphStore:
+    """A set of quads. `exact` turns True with the first literal that needs its spelling kept;
+    the texts of queries must then be written for it (`to_sparql(exact=True)`)."""
+
+    def __init__(self, quads: Iterable[Quad] = ()) -> None:
+        self._store = Store()
+        self.exact = False
+        self.extend(quads)
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    def __iter__(self) -> Iterator[Quad]:
+        return (quad_from_store(quad) for quad in self._store)
+
+    def add(self, quad: Quad) -> None:
+        """Put a quad in."""
+        self._store.add(self._stored(quad))
+
+    def extend(self, quads: Iterable[Quad]) -> None:
+        """Put quads in."""
+        self._store.extend(map(self._stored, quads))
+
+    def bulk_extend(self, quads: Iterable[Quad]) -> None:
+        """Put many quads in, fast."""
+        self._store.bulk_extend(map(self._stored, quads))
+
+    def remove(self, quad: Quad) -> None:
+        """Take a quad out."""
+        self._store.remove(quad_to_store(quad))
+
+    def remove_graph(self, name: str) -> None:
+        """Take a whole named graph out."""
+        self._store.remove_graph(NamedNode(name))
+
+    def named_graphs(self) -> tuple[NamedNode | BlankNode, ...]:
+        """The names of all graphs that hold anything."""
+        return tuple(self._store.named_graphs())
+
+    def query(
+        self,
+        text: str,
+        *,
+        base: str | None,
+        default_graphs: list[NamedNode | BlankNode | DefaultGraph],
+        named_graphs: list[NamedNode | BlankNode] | None,
+    ) -> QueryBoolean | QuerySolutions | QueryTriples:
+        """Ask SPARQL text; terms of the answer are as they are stored."""
+        return self._store.query(
+            text,
+            base_iri=base,
+            default_graph=default_graphs,
+            named_graphs=named_graphs,
+            custom_functions=FUNCTIONS,
+        )
+
+    def _stored(self, quad: Quad) -> Quad:
+        stored = quad_to_store(quad)
+        if stored is not quad:
+            self.exact = True
+        return stored
