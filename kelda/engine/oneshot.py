@@ -16,6 +16,7 @@ from pyoxigraph import (
 )
 
 from kelda.engine.answer import Value
+from kelda.engine.functions import check_functions
 from kelda.lang import algebra as A
 from kelda.lang.to_sparql import (
     NOTHING,
@@ -43,6 +44,7 @@ Result = Solutions | bool | list[Triple]
 
 def evaluate(query: A.Query, store: GraphStore, *, now: int | None = None) -> Result:
     """Answer `query` (which has no windows) over `store`. `now` (ms) fixes NOW()."""
+    check_functions(query)
     at = None if now is None else ms_to_literal(now)
     text = to_sparql(query, now=at, named_graphs=named_graphs(query, store), exact=store.exact)
     return ask(store, text, query)

@@ -22,6 +22,7 @@ from pyoxigraph import NamedNode, Quad, Triple
 
 from kelda.engine.answer import Answer, Value
 from kelda.engine.clock import FOREVER, NEVER, Clock, StreamClock
+from kelda.engine.functions import check_functions
 from kelda.engine.oneshot import Solutions, ask, instantiate, named_graphs
 from kelda.engine.report import Report, When, output_of, report_of
 from kelda.engine.window import Element, WindowState, make_window
@@ -304,6 +305,7 @@ class ReferenceEvaluator:
             if isinstance(window.stream, NamedNode) and window.stream.value not in self.clock.streams:
                 known = ", ".join(f"<{s}>" for s in self.clock.streams) or "none"
                 raise UsageError(f"query {name!r} reads the unknown stream {window.stream}; known streams: {known}")
+        check_functions(query)
         registered = _Registered(
             name=name,
             query=deterministic(query),

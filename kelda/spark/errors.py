@@ -8,10 +8,11 @@ from kelda import errors
 from kelda.errors import KeldaError
 from kelda.spark.session import LOG
 
-# The last line of a Python traceback that passed through the JVM as text, and what the error says
-# further down, up to where the JVM's own frames begin.
+# The last line of a Python traceback that passed through the JVM as text, with what the error says
+# further down, up to where Spark goes on: its frames, its error state, its plan.
 _RAISED = re.compile(
-    r"^(?:[A-Za-z_]\w*\.)*(?P<kind>[A-Z]\w*)(?:: (?P<text>.*?))?\s*(?=^\s+at \S+\(|^\s*Driver stacktrace|^JVM stacktrace|\Z)",
+    r"^(?:[A-Za-z_]\w*\.)*(?P<kind>[A-Z]\w*)(?:: (?P<text>.*?))?\s*"
+    r"(?=^\s+at \S+\(|^ *SQLSTATE: |^=== |^Driver stacktrace|^JVM stacktrace|\Z)",
     re.MULTILINE | re.DOTALL,
 )
 _TRACEBACK = "Traceback (most recent call last):"
@@ -40,7 +41,7 @@ def explain(problem: BaseException) -> KeldaError:
 def cause_of(text: str) -> tuple[str, str]:
     """The kind and the words of the innermost cause in what Spark prints.
 
-    >>> cause_of("Job aborted.\\nTraceback (most recent call last):\\n  File \\"x\\", line 1\\nValueError: no\\n")
+    >>> cause_of("Job aborted.\\nTraceback (most recent call last):\\n  File 'x'\\nValueError: no\\n")
     ('ValueError', 'no')
     """
     if _TRACEBACK in text:

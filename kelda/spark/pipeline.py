@@ -27,6 +27,7 @@ from kelda.errors import InputError, KeldaError, UsageError
 from kelda.rdf.event import Reject
 from kelda.runner.job import Job
 from kelda.runner.progress import NoProgress, Progress
+from kelda.runner.reference_runner import prepare as prepare_reference
 from kelda.spark.errors import explain
 from kelda.spark.session import session
 
@@ -42,7 +43,7 @@ def run(
     master: str = "local[*]",
     checkpoint: str | None = None,
     progress: Progress | None = None,
-    prepare: Prepare | None = None,
+    prepare: Prepare = prepare_reference,
 ) -> Iterator[Answer]:
     """Every answer of the job, in time order, computed by Spark at `master`.
 
@@ -51,8 +52,6 @@ def run(
     here, before Spark starts; a process that dies without warning may repeat the answers of its
     last batch, one that stops iterating does not.
     """
-    if prepare is None:
-        from kelda.runner.reference_runner import prepare
     # Read the queries here: a mistake in one needs no JVM. The graphs are for the shards to load.
     prepare(replace(job, graphs=()))
     for path in (*(stream.path for stream in job.streams), *(path for _, path in job.graphs)):

@@ -123,7 +123,7 @@ def _worker_python() -> Path:
     script = scratch() / "python"
     script.write_text(
         "#!/bin/sh\n"
-        f"PYTHONPATH={shlex.quote(path)} exec {shlex.quote(sys.executable)} -W ignore::FutureWarning \"$@\"\n"
+        f'PYTHONPATH={shlex.quote(path)} exec {shlex.quote(sys.executable)} -W ignore::FutureWarning "$@"\n'
     )
     script.chmod(0o755)
     return script

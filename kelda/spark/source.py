@@ -28,7 +28,8 @@ from kelda.rdf.framing import BLOCK, RECORDS, Chunk, Chunker, guess_format
 from kelda.runner.job import Job, StreamSource
 
 SCHEMA = (
-    "stream int, piece long, first_line long, ordinal long, context binary, data binary, bytes long, ends boolean"
+    "stream int, piece long, first_line long, ordinal long, context binary, data binary, "
+    "bytes long, ends boolean"
 )
 
 Offset = dict[str, dict[str, Any]]
@@ -130,7 +131,7 @@ class Cursor:
                 self._taken[number] = piece
                 return piece
         raise InputError(
-            f"{self.source.path} has changed since the checkpoint was written: it ends before piece {number}. "
+            f"{self.source.path} has changed since the checkpoint was written: it is shorter now. "
             "Restore the file, or start again with another checkpoint folder"
         )
 

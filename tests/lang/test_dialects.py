@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from pyoxigraph import NamedNode
 
@@ -223,3 +226,9 @@ def test_the_words_of_one_dialect_are_names_in_another() -> None:
     assert where(parse(prefixes + " SELECT * { ?x a:p ?y }")) == P
     assert where(parse(prefixes + " SELECT * { ?x stream:p ?y . }")) == P
     assert where(parse(prefixes + " SELECT * { ?x window:p ?y }")) == P
+
+
+def test_the_examples_of_the_manual() -> None:
+    manual = Path(__file__).parents[2] / "docs" / "languages.md"
+    examples = re.findall(r"```sparql\n(.*?)```", manual.read_text(encoding="utf-8"), re.DOTALL)
+    assert [parse(text).dialect for text in examples] == [Dialect.CQELS, Dialect.CSPARQL, Dialect.RSPQL]

@@ -34,11 +34,27 @@ pytestmark = [
 CASES = [case for case in w3c.cases() if case.kind is not w3c.Kind.OTHER] if w3c.available() else []
 WITH_DATA = [case for case in CASES if case.kind is w3c.Kind.EVALUATION and case.out_of_scope is None]
 
+EXACT = "to_sparql keeps the spelling of numbers, which pyoxigraph itself does not"
+ZERO = "to_sparql repairs pyoxigraph's zero-length paths"
+TAGS = "to_sparql repairs pyoxigraph's GROUP_CONCAT, which keeps language tags"
+
+# Where pyoxigraph is no judge, by the query's file; tests/conformance holds these to W3C's own results.
 NOT_COMPARABLE = {
-    "case-insensitive-booleans": "pyoxigraph refuses TRUE",
-    "bnode02": "BNODE() makes new blank nodes each time",
-    "agg-groupconcat-04": "pyoxigraph keeps the language tag of GROUP_CONCAT, which to_sparql repairs",
-    "agg-groupconcat-06": "pyoxigraph keeps the language tag of GROUP_CONCAT, which to_sparql repairs",
+    "expr-builtin/case-insensitive-booleans.rq": "pyoxigraph refuses TRUE",
+    "functions/bnode02.rq": "BNODE() makes new blank nodes each time",
+    "aggregates/agg-groupconcat-4.rq": TAGS,
+    "aggregates/agg-groupconcat-6.rq": TAGS,
+    "property-path/zero_or_more_set_start.rq": ZERO,
+    "property-path/zero_or_more_set_end.rq": ZERO,
+    "property-path/zero_or_one_set_start.rq": ZERO,
+    "property-path/zero_or_one_set_end.rq": ZERO,
+    "basic/term-4.rq": EXACT,
+    "basic/term-5.rq": EXACT,
+    "basic/term-6.rq": EXACT,
+    "basic/term-7.rq": EXACT,
+    "basic/term-8.rq": EXACT,
+    "open-world/open-eq-01.rq": EXACT,
+    "expr-equals/query-eq-graph-2.rq": EXACT,
 }
 
 
@@ -60,9 +76,9 @@ def test_syntax(case: w3c.Case) -> None:
 
 @pytest.mark.parametrize("case", WITH_DATA, ids=lambda case: case.id)
 def test_meaning(case: w3c.Case) -> None:
-    name = case.id.rpartition("/")[2]
-    if name in NOT_COMPARABLE:
-        pytest.skip(NOT_COMPARABLE[name])
+    file = "/".join(case.query.split("/")[-2:])
+    if file in NOT_COMPARABLE:
+        pytest.skip(NOT_COMPARABLE[file])
     store = Store()
     for document in case.data:
         store.extend(Quad(t.subject, t.predicate, t.object) for t in w3c.load(document, "d"))

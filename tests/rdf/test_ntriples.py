@@ -230,6 +230,14 @@ def test_rejected_lines_leave_no_terms() -> None:
     assert len(dictionary) == 0
 
 
+def test_the_seed_is_the_dictionary_s() -> None:
+    dictionary = Dictionary(seed=7)
+    columns = read(b'<a:b> <a:b> "\\u0041 long string" .\n', dictionary)
+    assert columns.s.tolist() == [ids.hash_text(b"<a:b>", 7)]
+    assert columns.o.tolist() == [ids.hash_text(b'"A long string"', 7)]
+    assert str(dictionary.term(int(columns.o[0]))) == '"A long string"'
+
+
 def test_any_buffer_will_do() -> None:
     data = b"_:a <a:b> <a:c> .\n"
     for buffer in (bytearray(data), memoryview(data)):

@@ -123,6 +123,8 @@ def test_errors_say_what_to_do() -> None:
         engine.stream(S).push("not turtle", time=1)
     with pytest.raises(kelda.QueryError, match="line 1"):
         engine.register("SELECT ?x WHERE { STREAM <s> [RANGE] { ?x ?p ?y } }")
+    with pytest.raises(kelda.QueryError, match="unknown function <http://ex/f>"):
+        engine.register("SELECT ?x WHERE { STREAM <http://ex/s> [NOW] { ?x ?p ?y } FILTER(<http://ex/f>(?y)) }")
     engine.close()
     with pytest.raises(UsageError, match="closed"):
         engine.stream(S).push("<http://ex/a> <http://ex/p> 1 .", time=1)
@@ -148,3 +150,12 @@ def test_report_override() -> None:
 def test_explain_names_the_windows() -> None:
     text = kelda.connect().register(LAST_3S).explain()
     assert "the last 3000 ms" in text and "reference evaluator" in text
+
+
+def test_terms_come_out_as_they_went_in() -> None:
+    data = '<http://ex/a> <http://ex/p> "01"^^<http://www.w3.org/2001/XMLSchema#integer> .'
+    with kelda.connect() as engine:
+        query = engine.register("SELECT ?y (?y + 1 AS ?z) WHERE { STREAM <http://ex/s> [NOW] { ?x ?p ?y FILTER(?y = 1) } }")
+        engine.stream(S).push(data, time=1000)
+    (answer,) = query.results()
+    assert {k: v.value for k, v in answer.bindings.items()} == {"y": "01", "z": "2"}  # type: ignore[union-attr]

@@ -18,7 +18,7 @@ from kelda.runner.job import Job
 
 class Counting:
     def __init__(self, streams: list[str]) -> None:
-        self.late = {stream: 0 for stream in streams}
+        self.late = dict.fromkeys(streams, 0)
         self.newest: dict[str, float] = {stream: float("-inf") for stream in streams}
         self.waiting: dict[int, int] = {}
         self.total = 0

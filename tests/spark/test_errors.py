@@ -8,8 +8,8 @@ from kelda.errors import InputError, KeldaError, UsageError
 from kelda.spark.errors import cause_of, explain
 
 FROM_A_WORKER = """\
-[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted due to stage failure: Task 0 in
-stage 1.0 failed 1 times, most recent failure: Lost task 0.0: org.apache.spark.api.python.PythonException:
+[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted due to stage failure: Task 0
+in stage 1.0 failed 1 times, most recent failure: Lost task 0.0: org.apache.spark.api.python.PythonException:
 Traceback (most recent call last):
   File "/x/kelda/spark/shard.py", line 90, in handleInputRows
     answers, news = feed(cached.evaluator, self.job, parts)
@@ -21,6 +21,22 @@ kelda.errors.UsageError: an event has no time:
 \tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:581)
 \tat org.apache.spark.scheduler.Task.run(Task.scala:147)
 Driver stacktrace:
+"""
+
+FROM_A_QUERY = """\
+[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] An
+error
+Traceback (most recent call last):
+  File "/x/kelda/spark/pipeline.py", line 7, in take
+pyspark.errors.exceptions.captured.PythonException: An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "/x/kelda/engine/reference.py", line 12, in push
+ZeroDivisionError: division by zero
+ SQLSTATE: 39000 SQLSTATE: XXKST
+=== Streaming Query ===
+Identifier: [id = 1]
+Logical Plan:
+~WriteToMicroBatchDataSourceV1 ForeachBatchSink
 """
 
 FROM_THE_JVM = """\
@@ -39,6 +55,10 @@ def test_our_own_error_comes_back() -> None:
     error = explain(RuntimeError(FROM_A_WORKER))
     assert type(error) is UsageError
     assert str(error) == "an event has no time:\n  give it one"
+
+
+def test_the_innermost_traceback_counts() -> None:
+    assert cause_of(FROM_A_QUERY) == ("ZeroDivisionError", "division by zero")
 
 
 def test_the_innermost_cause_in_the_jvm() -> None:

@@ -71,7 +71,9 @@ def job_in(folder: Path, batch_events: int = 10_000, strict: bool = False, bad: 
     if bad:
         heat.insert(5, "3000\tno triple\n")
         heat.append("no time at all\n")
-    people = [f"{1500 * i}\t<http://ex/p{i % 3}> <http://ex/in> <http://ex/r{i % 2}> .\n" for i in range(1, 18)]
+    people = [
+        f"{1500 * i}\t<http://ex/p{i % 3}> <http://ex/in> <http://ex/r{i % 2}> .\n" for i in range(1, 18)
+    ]
     (folder / "heat.tsnt").write_text("".join(heat))
     (folder / "people.tsnt").write_text("".join(people))
     (folder / "silence.tsnt").write_text("")
@@ -83,7 +85,8 @@ def job_in(folder: Path, batch_events: int = 10_000, strict: bool = False, bad: 
     return Job(
         queries=(QuerySpec("heat", HEAT), QuerySpec("how-many", HOW_MANY), QuerySpec("built", BUILT)),
         streams=tuple(
-            StreamSource(f"http://ex/{name}", str(folder / f"{name}.tsnt")) for name in ("heat", "people", "silence")
+            StreamSource(f"http://ex/{name}", str(folder / f"{name}.tsnt"))
+            for name in ("heat", "people", "silence")
         ),
         graphs=((None, str(folder / "building.ttl")),),
         batch_events=batch_events,
@@ -154,7 +157,9 @@ def test_taken_up_again_where_it_was_left(tmp_path: Path) -> None:
     found += run(job, master=MASTER, checkpoint=checkpoint, prepare=standin.prepare)
     assert found == wanted and len(wanted) == 40
     assert wanted[-1].bindings is not None and wanted[-1].bindings["total"] == Literal(40)
-    assert list(run(job, master=MASTER, checkpoint=checkpoint, prepare=standin.prepare)) == [], "all was taken"
+    assert list(run(job, master=MASTER, checkpoint=checkpoint, prepare=standin.prepare)) == [], (
+        "all was taken"
+    )
 
 
 @spark

@@ -63,7 +63,7 @@ def parcel(stream: int, number: int, times: range, *, text: str = "x", ends: boo
 
 
 BATCHES = [
-    [parcel(1, 0, range(0, 10)), parcel(0, 1, range(5, 9)), parcel(0, 0, range(0, 5))],
+    [parcel(1, 0, range(10)), parcel(0, 1, range(5, 9)), parcel(0, 0, range(5))],
     [parcel(0, 2, range(9, 20))],
     [parcel(1, 1, range(8, 25), ends=True), parcel(0, 3, range(20, 20), ends=True)],
 ]
@@ -112,7 +112,7 @@ def test_another_process_takes_over(processor: shard.Shard, lost_before: int) ->
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
-def test_an_attempt_whose_state_was_not_committed_leaves_no_trace(processor: shard.Shard, failing: int) -> None:
+def test_an_attempt_that_was_not_committed_leaves_no_trace(processor: shard.Shard, failing: int) -> None:
     wanted, store, found = undisturbed(processor), Store(), []
     for i, batch in enumerate(BATCHES):
         if i == failing:
@@ -129,7 +129,7 @@ def test_an_attempt_that_fails_half_way_leaves_no_trace(processor: shard.Shard, 
     for i, batch in enumerate(BATCHES):
         if i == failing:
             with pytest.raises(UsageError):
-                run(processor, store, [*batch, parcel(1, 99, range(1000, 1001), text="fail")])
+                run(processor, store, [*batch, parcel(1, -1, range(1000, 1001), text="fail")])
             store.abort()
         found.append(run(processor, store, batch)[0])
         store.commit()

@@ -21,7 +21,11 @@ def stream(path: Path, count: int) -> StreamSource:
 
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
-    streams = (stream(tmp_path / "a.tsnt", 1000), stream(tmp_path / "b.tsnt", 100), stream(tmp_path / "c.tsnt", 0))
+    streams = (
+        stream(tmp_path / "a.tsnt", 1000),
+        stream(tmp_path / "b.tsnt", 100),
+        stream(tmp_path / "c.tsnt", 0),
+    )
     return Job(queries=(), streams=streams, batch_events=150)
 
 
@@ -111,4 +115,6 @@ def test_a_file_that_shrank_is_noticed(job: Job) -> None:
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"gone\.tsnt"):
-        StreamFiles(Job(queries=(), streams=(StreamSource("http://ex/a", str(tmp_path / "gone.tsnt")),)), tasks=1)
+        StreamFiles(
+            Job(queries=(), streams=(StreamSource("http://ex/a", str(tmp_path / "gone.tsnt")),)), tasks=1
+        )
