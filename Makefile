@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.made-from-pyproject
 SHELL  := /bin/bash
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-spark check conformance bench-parse clean jdk
+.PHONY: help venv warm demo test test-spark check conformance bench-parse clean jdk
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ $(STAMP): pyproject.toml
 
 jdk: $(STAMP)
 	@$(BIN)/python -m kelda.doctor --java
+
+warm: jdk ## let Spark start twice as fast from now on (once; 180 MB in ~/.cache/kelda)
+	$(BIN)/python -m kelda.spark.warm
 
 demo: jdk ## a continuous query over a small stream, on Spark
 	@$(BIN)/kelda demo

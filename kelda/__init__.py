@@ -18,7 +18,18 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["Answer", "Engine", "Event", "KeldaError", "Query", "QueryError", "Report", "Stream", "When", "connect"]
+__all__ = [
+    "Answer",
+    "Engine",
+    "Event",
+    "KeldaError",
+    "Query",
+    "QueryError",
+    "Report",
+    "Stream",
+    "When",
+    "connect",
+]
 
 _HOMES = {
     "Answer": "kelda.engine.answer",

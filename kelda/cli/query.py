@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, cast
 
-
 from kelda.cli import values
 from kelda.cli.output import Writer, shape_of, writer_for
 from kelda.cli.progress import RunProgress
@@ -21,10 +20,10 @@ from kelda.errors import EnvironmentProblem, InputError, QueryError, UsageError
 from kelda.lang import algebra as A
 from kelda.rdf.framing import framing_of, guess_format
 from kelda.rdf.graphs import load_graph
+from kelda.rdf.graphstore import GraphStore
 from kelda.runner.job import Job, QuerySpec, StreamSource
 from kelda.runner.progress import Progress
 from kelda.runner.reference_runner import parse_spec
-from kelda.rdf.graphstore import GraphStore
 
 
 @dataclass(frozen=True, slots=True)

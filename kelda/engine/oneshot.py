@@ -72,7 +72,9 @@ def ask(
 ) -> Result:
     """Run SPARQL text over the query's dataset, to which windows are added as named graphs."""
     default, named = query.dataset.default, query.dataset.named
-    default_graphs: list[NamedNode | BlankNode | DefaultGraph] = [DefaultGraph()] if default is None else list(default)
+    default_graphs: list[NamedNode | BlankNode | DefaultGraph] = (
+        [DefaultGraph()] if default is None else list(default)
+    )
     default_graphs += [NamedNode(w.graph) for w in default_windows]
     named_graphs: list[NamedNode | BlankNode] | None = None
     if named is not None:
@@ -107,6 +109,7 @@ def instantiate(template: tuple[A.TriplePattern, ...], row: dict[str, Value], fr
 
     `fresh` makes the labels of the template's blank nodes unique to the solution.
     """
+
     def value(term: A.TermOrVar) -> Value | None:
         if isinstance(term, A.Var):
             found = row.get(variable_name(term))

@@ -34,7 +34,7 @@ from kelda.rdf.event import Event
 from kelda.rdf.graphstore import GraphStore
 from kelda.rdf.times import ms_to_literal
 
-S, P, O = (NamedNode(iri[1:-1]) for iri in (ROW_S, ROW_P, ROW_O))
+SUBJECT, PREDICATE, OBJECT = (NamedNode(iri[1:-1]) for iri in (ROW_S, ROW_P, ROW_O))
 
 
 @dataclass
@@ -82,9 +82,9 @@ class _Window:
         for i, quad in enumerate(element.quads):
             row = NamedNode(f"urn:kelda:row:{element.number}:{i}")
             quads += [
-                Quad(row, S, quad.subject, graph),
-                Quad(row, P, quad.predicate, graph),
-                Quad(row, O, quad.object, graph),
+                Quad(row, SUBJECT, quad.subject, graph),
+                Quad(row, PREDICATE, quad.predicate, graph),
+                Quad(row, OBJECT, quad.object, graph),
             ]
         return quads
 
@@ -254,7 +254,8 @@ class ReferenceEvaluator:
     >>> from kelda.lang import parse as parse_query
     >>> evaluator = ReferenceEvaluator()
     >>> evaluator.add_stream("http://ex/s")
-    >>> evaluator.register("q", parse_query("SELECT ?x WHERE { STREAM <http://ex/s> [RANGE 2s] { ?x ?p ?y } }"))
+    >>> text = "SELECT ?x WHERE { STREAM <http://ex/s> [RANGE 2s] { ?x ?p ?y } }"
+    >>> evaluator.register("q", parse_query(text))
     >>> quads = tuple(parse(b"<http://ex/a> <http://ex/p> 1 .", RdfFormat.TURTLE))
     >>> answers = evaluator.push("http://ex/s", [Event(1000, quads)]) + evaluator.end("http://ex/s")
     >>> [(a.time, a.sign, a.bindings["x"].value) for a in answers]
@@ -262,7 +263,11 @@ class ReferenceEvaluator:
     """
 
     def __init__(
-        self, *, t0: int = 0, store: GraphStore | None = None, on_late: Callable[[str, Event], None] | None = None
+        self,
+        *,
+        t0: int = 0,
+        store: GraphStore | None = None,
+        on_late: Callable[[str, Event], None] | None = None,
     ) -> None:
         self.t0 = t0
         self.store = GraphStore() if store is None else store
@@ -304,7 +309,9 @@ class ReferenceEvaluator:
         for window in query.windows:
             if isinstance(window.stream, NamedNode) and window.stream.value not in self.clock.streams:
                 known = ", ".join(f"<{s}>" for s in self.clock.streams) or "none"
-                raise UsageError(f"query {name!r} reads the unknown stream {window.stream}; known streams: {known}")
+                raise UsageError(
+                    f"query {name!r} reads the unknown stream {window.stream}; known streams: {known}"
+                )
         check_functions(query)
         registered = _Registered(
             name=name,

@@ -219,7 +219,9 @@ class _Writer:
         known = f"{term} {self.path(path)} {term} ."
         return f"{{ {text} }} UNION {{ VALUES ({head}) {{ {rows}}} FILTER NOT EXISTS {{ {known} }} }}"
 
-    def values(self, variables: tuple[A.Var, ...], rows: tuple[tuple[A.Term | A.Param | None, ...], ...]) -> str:
+    def values(
+        self, variables: tuple[A.Var, ...], rows: tuple[tuple[A.Term | A.Param | None, ...], ...]
+    ) -> str:
         head = " ".join(self.term(v) for v in variables)
         cells = (" ".join("UNDEF" if c is None else self.term(c) for c in row) for row in rows)
         return f"VALUES ({head}) {{ " + " ".join(f"({row})" for row in cells) + " }"
@@ -363,7 +365,9 @@ def is_graph_by_graph(name: A.Var, inner: A.Pattern) -> bool:
 def has_graph_by_graph(query: A.Query) -> bool:
     """Whether the text of `query` depends on which named graphs there are."""
     return any(
-        isinstance(node, A.InGraph) and isinstance(node.name, A.Var) and is_graph_by_graph(node.name, node.pattern)
+        isinstance(node, A.InGraph)
+        and isinstance(node.name, A.Var)
+        and is_graph_by_graph(node.name, node.pattern)
         for node in nodes(query.pattern)
     )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from pyoxigraph import NamedNode
+
 from kelda.lang import algebra as A
 from kelda.lang.to_sparql import WINDOW_PREFIX, WindowGraph, to_sparql
-from pyoxigraph import NamedNode
 
 
 def explain(query: A.Query) -> str:
@@ -20,7 +21,8 @@ def explain(query: A.Query) -> str:
     else:
         lines.append("evaluated by: the store, once (a query without windows)")
     graphs = {
-        w.name: (WindowGraph(NamedNode("urn:kelda:stream"), f"{WINDOW_PREFIX}{w.name}"),) for w in query.windows
+        w.name: (WindowGraph(NamedNode("urn:kelda:stream"), f"{WINDOW_PREFIX}{w.name}"),)
+        for w in query.windows
     }
     lines += ["as SPARQL over window graphs:", "  " + to_sparql(query, windows=graphs)]
     return "\n".join(lines)

@@ -40,8 +40,14 @@ def to_store(term: Value) -> Value:
     >>> to_store(Literal("01", datatype=NamedNode(XSD + "integer")))
     <Literal value=01 datatype=<NamedNode value=urn:kelda:exact:http://www.w3.org/2001/XMLSchema#integer>>
     """
-    if isinstance(term, Literal) and term.datatype.value.startswith(XSD) and term.datatype.value != XSD + "string":
-        return _stored(term)
+    if (
+        isinstance(term, Literal)
+        and term.datatype.value.startswith(XSD)
+        and term.datatype.value != XSD + "string"
+    ):
+        stored = _stored(term)
+        # The very same object, so that callers can ask `is`: the cache may hold an equal one.
+        return term if stored == term else stored
     return term
 
 

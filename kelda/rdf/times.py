@@ -10,7 +10,9 @@ from pyoxigraph import Literal, NamedNode
 XSD = "http://www.w3.org/2001/XMLSchema#"
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 DATE_TIMES = frozenset([XSD + "dateTime", XSD + "dateTimeStamp"])
-INTEGERS = frozenset([XSD + "integer", XSD + "long", XSD + "int", XSD + "unsignedLong", XSD + "nonNegativeInteger"])
+INTEGERS = frozenset(
+    [XSD + "integer", XSD + "long", XSD + "int", XSD + "unsignedLong", XSD + "nonNegativeInteger"]
+)
 
 
 def literal_to_ms(literal: Literal) -> int | None:

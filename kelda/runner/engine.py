@@ -35,7 +35,7 @@ class Engine:
     >>> with kelda.connect() as engine:
     ...     sightings = engine.stream("http://ex/sightings")
     ...     query = engine.register(
-    ...         "SELECT ?who WHERE { STREAM <http://ex/sightings> [RANGE 5s] { ?who <http://ex/in> <http://ex/lab> } }",
+    ...         "PREFIX : <http://ex/> SELECT ?who { STREAM :sightings [RANGE 5s] { ?who :in :lab } }",
     ...         name="in-the-lab",
     ...     )
     ...     sightings.push("<http://ex/ann> <http://ex/in> <http://ex/lab> .", time=1000)
@@ -179,7 +179,10 @@ class Stream:
         mapping: str | Mapping[str, object] | None = None,
         on_reject: Callable[[Reject], None] | None = None,
     ) -> int:
-        """Push every event of a file; returns how many. A bad record is an error unless `on_reject` takes it."""
+        """Push every event of a file; returns how many.
+
+        A bad record is an error unless `on_reject` takes it.
+        """
         count = 0
         for event in read_events(
             source,

@@ -47,7 +47,8 @@ def cause_of(text: str) -> tuple[str, str]:
     if _TRACEBACK in text:
         innermost = text[text.rindex(_TRACEBACK) + len(_TRACEBACK) :]
         raised = _RAISED.search(innermost)
-        if raised:
+        # An error of py4j is only the messenger of one in the JVM.
+        if raised and not raised["kind"].startswith("Py4J"):
             return raised["kind"], (raised["text"] or "").strip()
     causes = list(_CAUSED.finditer(text))
     if causes:

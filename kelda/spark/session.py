@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import warnings
+import zlib
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,14 +58,36 @@ def session(master: str = "local[*]") -> SparkSession:
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-    spark = (running or _start(master)).newSession()
+    spark = (running or start(master)).newSession()
     for name, value in STREAMING.items():
         spark.conf.set(name, value)
     return spark
 
 
-def _start(master: str) -> SparkSession:
-    require_java()
+# Most of what the JVM does here it does a few times: compile quickly, collect simply.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def archive() -> Path:
+    """Where `python -m kelda.spark.warm` keeps Spark's classes ready for the JVM to map in.
+
+    It belongs to one Java and one PySpark; the JVM itself refuses an archive that does not fit.
+    """
+    java = require_java()
+    import pyspark
+
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    where = zlib.crc32(str(Path(pyspark.__file__).parent).encode())
+    return caches / "kelda" / f"spark-{pyspark.__version__}-java-{java.version}-{where:08x}.jsa"
+
+
+def start(master: str, *, java_options: str | None = None) -> SparkSession:
+    """Start the JVM and a session in it."""
+    kept = archive()
+    if java_options is None:
+        java_options = JAVA_OPTIONS
+        if kept.exists():
+            java_options += f" -Xshare:auto -XX:SharedArchiveFile={shlex.quote(str(kept))}"
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -87,8 +110,7 @@ def _start(master: str) -> SparkSession:
         "spark.python.worker.idleTimeoutSeconds": "0",
         # Between the JVM and Python on one machine: sockets that need no network and no port.
         "spark.python.unix.domain.socket.enabled": "true",
-        # Most of what the JVM does here it does a few times: compile quickly, collect simply.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+        "spark.driver.extraJavaOptions": java_options,
     }
     if local:
         # Listen to this machine alone.

@@ -351,7 +351,8 @@ case(
 case(
     "cqels_construct",
     "building",
-    """CONSTRUCT { ?a :near ?b } WHERE { STREAM :seen [NOW] { ?a :in ?room } STREAM :seen [RANGE 3s] { ?b :in ?room }
+    """CONSTRUCT { ?a :near ?b }
+       WHERE { STREAM :seen [NOW] { ?a :in ?room } STREAM :seen [RANGE 3s] { ?b :in ?room }
        FILTER(?a != ?b) }""",
     """
     1500 + bob near ann
@@ -408,7 +409,8 @@ case(
 case(
     "csparql_sliding",
     "building",
-    """REGISTER QUERY q AS SELECT ?who FROM STREAM <http://ex/seen> [RANGE 2s STEP 1s] WHERE { ?who :in :hall }""",
+    """REGISTER QUERY q AS SELECT ?who FROM STREAM <http://ex/seen> [RANGE 2s STEP 1s]
+       WHERE { ?who :in :hall }""",
     """
     3000 + who=bob
     3000 + who=cyn
@@ -438,7 +440,8 @@ case(
     "csparql_two_streams_and_stored_merge",
     "building",
     """REGISTER QUERY q AS SELECT ?name ?t FROM STREAM <http://ex/seen> [RANGE 1s STEP 1s]
-       FROM STREAM <http://ex/temp> [RANGE 1s STEP 1s] WHERE { ?who :in ?room . ?room :temp ?t . ?who :name ?name }""",
+       FROM STREAM <http://ex/temp> [RANGE 1s STEP 1s]
+       WHERE { ?who :in ?room . ?room :temp ?t . ?who :name ?name }""",
     """
     1000 + name=Ann t=20
     2000 + name=Ann t=22
@@ -450,7 +453,8 @@ case(
 case(
     "csparql_tumbling",
     "building",
-    """REGISTER QUERY q AS SELECT ?room ?t FROM STREAM <http://ex/temp> [RANGE 4s TUMBLING] WHERE { ?room :temp ?t }""",
+    """REGISTER QUERY q AS SELECT ?room ?t FROM STREAM <http://ex/temp> [RANGE 4s TUMBLING]
+       WHERE { ?room :temp ?t }""",
     """
     4000 + room=hall t=18
     4000 + room=lab t=20
@@ -462,7 +466,8 @@ case(
 case(
     "csparql_triples",
     "building",
-    """REGISTER QUERY q AS SELECT ?t FROM STREAM <http://ex/temp> [RANGE TRIPLES 2] WHERE { ?room :temp ?t }""",
+    """REGISTER QUERY q AS SELECT ?t FROM STREAM <http://ex/temp> [RANGE TRIPLES 2]
+       WHERE { ?room :temp ?t }""",
     """
     1000 + t=20
     2000 + t=20
@@ -504,8 +509,10 @@ case(
 case(
     "csparql_wukong_form",
     "building",
-    """REGISTER QUERY q AS SELECT ?who ?l FROM <http://ex/seen> [RANGE 2s STEP 1s] FROM NAMED <http://ex/floor>
-       WHERE { GRAPH <http://ex/seen> { ?who :in ?room } GRAPH <http://ex/floor> { ?room :label ?l } ?who a :Staff }""",
+    """REGISTER QUERY q AS SELECT ?who ?l FROM <http://ex/seen> [RANGE 2s STEP 1s]
+       FROM NAMED <http://ex/floor>
+       WHERE { GRAPH <http://ex/seen> { ?who :in ?room } GRAPH <http://ex/floor> { ?room :label ?l }
+       ?who a :Staff }""",
     """
     1000 + l=Lab who=ann
     2000 + l=Lab who=ann

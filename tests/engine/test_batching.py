@@ -23,13 +23,15 @@ WINDOWS = st.sampled_from(
 PATTERNS = st.sampled_from(
     [
         "SELECT ?x ?y {{ STREAM <http://ex/a> [{0}] {{ ?x <http://ex/p> ?y }} }}",
-        "SELECT ?x ?z {{ STREAM <http://ex/a> [{0}] {{ ?x ?p ?y }} STREAM <http://ex/b> [{1}] {{ ?z ?q ?y }} }}",
+        "SELECT ?x ?z {{ STREAM <http://ex/a> [{0}] {{ ?x ?p ?y }} "
+        "STREAM <http://ex/b> [{1}] {{ ?z ?q ?y }} }}",
         "SELECT ?x (SUM(?y) AS ?n) {{ STREAM <http://ex/a> [{0}] {{ ?x ?p ?y }} }} GROUP BY ?x",
         "SELECT ?x {{ STREAM <http://ex/a> [{0}] {{ ?x ?p ?y }} "
         "FILTER NOT EXISTS {{ STREAM <http://ex/b> [{1}] {{ ?x ?q ?z }} }} }}",
         "SELECT ?x ?z {{ STREAM <http://ex/a> [{0}] {{ ?x ?p ?y }} "
         "OPTIONAL {{ STREAM <http://ex/b> [{1}] {{ ?x ?q ?z }} }} }} ORDER BY ?x LIMIT 3",
-        "SELECT (SAMPLE(?y) AS ?any) (GROUP_CONCAT(?x) AS ?all) {{ STREAM <http://ex/a> [{0}] {{ ?x ?p ?y }} }}",
+        "SELECT (SAMPLE(?y) AS ?any) (GROUP_CONCAT(?x) AS ?all) "
+        "{{ STREAM <http://ex/a> [{0}] {{ ?x ?p ?y }} }}",
         "CONSTRUCT {{ ?x <http://ex/q> ?y }} {{ STREAM ?s [{0}] {{ ?x ?p ?y }} }}",
         "ASK {{ STREAM <http://ex/a> [{0}] {{ ?x ?p 2 }} }}",
     ]
@@ -43,9 +45,7 @@ def events(draw: st.DrawFn) -> list[Event]:
     for _ in range(draw(st.integers(0, 8))):
         time = max(0, time + draw(st.integers(-1, 3)))
         s, o = draw(st.integers(0, 2)), draw(st.integers(0, 3))
-        triple = Quad(
-            NamedNode(f"{EX}{s}"), NamedNode(EX + "p"), Literal(str(o), datatype=XSD_INTEGER)
-        )
+        triple = Quad(NamedNode(f"{EX}{s}"), NamedNode(EX + "p"), Literal(str(o), datatype=XSD_INTEGER))
         out.append(Event(time, (triple,) * draw(st.integers(1, 2))))
     return out
 
@@ -72,13 +72,18 @@ def bag(answers: list[Answer]) -> Counter[str]:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.tuples(st.tuples(PATTERNS, WINDOWS, WINDOWS).map(lambda x: x[0].format(x[1], x[2])), OUTPUTS),
-             min_size=1, max_size=2),
+    st.lists(
+        st.tuples(st.tuples(PATTERNS, WINDOWS, WINDOWS).map(lambda x: x[0].format(x[1], x[2])), OUTPUTS),
+        min_size=1,
+        max_size=2,
+    ),
     events(),
     events(),
     st.data(),
 )
-def test_same_answers_for_every_batching(queries, a: list[Event], b: list[Event], data: st.DataObject) -> None:
+def test_same_answers_for_every_batching(
+    queries, a: list[Event], b: list[Event], data: st.DataObject
+) -> None:
     plain = build(queries)
     expected = plain.push(STREAMS[0], a) + plain.end(STREAMS[0])
     expected += plain.push(STREAMS[1], b) + plain.end(STREAMS[1])

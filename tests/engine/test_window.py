@@ -14,7 +14,8 @@ T0 = 3
 
 def element(number: int, time: int, size: int = 1) -> Element:
     quads = [
-        Quad(NamedNode("http://ex/s"), NamedNode("http://ex/p"), Literal(str((number, i)))) for i in range(size)
+        Quad(NamedNode("http://ex/s"), NamedNode("http://ex/p"), Literal(str((number, i))))
+        for i in range(size)
     ]
     return Element(number, time, tuple(quads))
 

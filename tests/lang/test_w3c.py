@@ -23,6 +23,7 @@ from pyoxigraph import (
 from kelda.errors import QueryError
 from kelda.lang import parse
 from kelda.lang.to_sparql import NOTHING, to_sparql
+from kelda.rdf.exact import FUNCTIONS
 
 from ..conformance import w3c
 
@@ -92,6 +93,7 @@ def test_meaning(case: w3c.Case) -> None:
     answer = store.query(
         to_sparql(query),
         base_iri=query.base,
+        custom_functions=FUNCTIONS,
         default_graph=list(dataset.default or ()) if said else None,
         named_graphs=list(dataset.named or ()) if said else None,
     )

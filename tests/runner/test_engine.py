@@ -24,7 +24,10 @@ def test_push_text_triples_and_events() -> None:
         stream = engine.stream(S)
         query = engine.register(LAST_3S)
         stream.push("<http://ex/a> <http://ex/p> 1 .", time=1000)
-        stream.push(Triple(NamedNode("http://ex/b"), NamedNode("http://ex/p"), Literal("1")), time=datetime(1970, 1, 1, 0, 0, 2))
+        stream.push(
+            Triple(NamedNode("http://ex/b"), NamedNode("http://ex/p"), Literal("1")),
+            time=datetime(1970, 1, 1, 0, 0, 2),
+        )
         stream.push([Triple(NamedNode("http://ex/c"), NamedNode("http://ex/p"), Literal("1"))], time=3000)
     assert names(query) == [(1000, "+", "a"), (2000, "+", "b"), (3000, "+", "c")]
 
@@ -81,7 +84,9 @@ def test_a_query_sees_the_stream_from_its_registration_on() -> None:
 
 
 def test_stored_graphs_and_parameters(tmp_path: Path) -> None:
-    (tmp_path / "g.ttl").write_text('<http://ex/a> <http://ex/name> "Ann" . <http://ex/b> <http://ex/name> "Bob" .')
+    (tmp_path / "g.ttl").write_text(
+        '<http://ex/a> <http://ex/name> "Ann" . <http://ex/b> <http://ex/name> "Bob" .'
+    )
     with kelda.connect() as engine:
         engine.load(tmp_path / "g.ttl", graph="http://ex/g")
         query = engine.register(
@@ -98,7 +103,11 @@ def test_stored_graphs_and_parameters(tmp_path: Path) -> None:
 
 def test_read_a_file(tmp_path: Path) -> None:
     path = tmp_path / "s.tsnt"
-    path.write_text("1000\t<http://ex/a> <http://ex/p> <http://ex/o> .\nrubbish\n2000\t<http://ex/b> <http://ex/p> <http://ex/o> .\n")
+    path.write_text(
+        "1000\t<http://ex/a> <http://ex/p> <http://ex/o> .\n"
+        "rubbish\n"
+        "2000\t<http://ex/b> <http://ex/p> <http://ex/o> .\n"
+    )
     engine = kelda.connect()
     query = engine.register(LAST_3S)
     with pytest.raises(InputError, match="line 2"):
@@ -124,7 +133,9 @@ def test_errors_say_what_to_do() -> None:
     with pytest.raises(kelda.QueryError, match="line 1"):
         engine.register("SELECT ?x WHERE { STREAM <s> [RANGE] { ?x ?p ?y } }")
     with pytest.raises(kelda.QueryError, match="unknown function <http://ex/f>"):
-        engine.register("SELECT ?x WHERE { STREAM <http://ex/s> [NOW] { ?x ?p ?y } FILTER(<http://ex/f>(?y)) }")
+        engine.register(
+            "SELECT ?x WHERE { STREAM <http://ex/s> [NOW] { ?x ?p ?y } FILTER(<http://ex/f>(?y)) }"
+        )
     engine.close()
     with pytest.raises(UsageError, match="closed"):
         engine.stream(S).push("<http://ex/a> <http://ex/p> 1 .", time=1)
@@ -155,7 +166,9 @@ def test_explain_names_the_windows() -> None:
 def test_terms_come_out_as_they_went_in() -> None:
     data = '<http://ex/a> <http://ex/p> "01"^^<http://www.w3.org/2001/XMLSchema#integer> .'
     with kelda.connect() as engine:
-        query = engine.register("SELECT ?y (?y + 1 AS ?z) WHERE { STREAM <http://ex/s> [NOW] { ?x ?p ?y FILTER(?y = 1) } }")
+        query = engine.register(
+            "SELECT ?y (?y + 1 AS ?z) WHERE { STREAM <http://ex/s> [NOW] { ?x ?p ?y FILTER(?y = 1) } }"
+        )
         engine.stream(S).push(data, time=1000)
     (answer,) = query.results()
     assert {k: v.value for k, v in answer.bindings.items()} == {"y": "01", "z": "2"}  # type: ignore[union-attr]

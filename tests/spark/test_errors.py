@@ -39,6 +39,17 @@ Logical Plan:
 ~WriteToMicroBatchDataSourceV1 ForeachBatchSink
 """
 
+FROM_PY4J = """\
+[STREAM_FAILED] Query terminated
+Traceback (most recent call last):
+  File "x", line 7, in take
+py4j.protocol.Py4JJavaError: An error occurred while calling o117.collectToPython.
+: org.apache.spark.SparkException: Job aborted
+\tat org.apache.spark.X.y(X.scala:1)
+Caused by: java.io.IOException: disk full
+\tat org.apache.spark.X.y(X.scala:1)
+"""
+
 FROM_THE_JVM = """\
 Writing job aborted
 === Streaming Query ===
@@ -84,3 +95,7 @@ def test_an_error_that_is_explained_already() -> None:
 )
 def test_causes(text: str, cause: tuple[str, str]) -> None:
     assert cause_of(text) == cause
+
+
+def test_py4j_is_only_the_messenger() -> None:
+    assert cause_of(FROM_PY4J) == ("IOException", "disk full")
