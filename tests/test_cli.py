@@ -21,6 +21,7 @@ from kelda.cli import values
 from kelda.cli.app import app
 from kelda.cli.output import short, short_iri
 from kelda.cli.progress import RunProgress
+from kelda.doctor import find_java
 from kelda.engine.answer import Answer
 from kelda.errors import KeldaError, UsageError
 from kelda.rdf.event import Reject
@@ -383,12 +384,39 @@ def test_short_terms():
 def test_progress_shows_part_rate_and_time_left():
     now = [0.0]
     shown = RunProgress(1000, io.StringIO(), show=True, clock=lambda: now[0])
-    now[0] = 10.0
+    now[0] = 20.0  # the start took a while; that is not reading
+    shown.read("http://s", 0, 0)
+    now[0] = 30.0
     shown.read("http://s", 50, 250)
-    assert shown.line(10.0) == " 25%  50 events  5/s  0:30 left"
-    assert shown.stderr.getvalue() == shown.line(10.0) + "\n"
+    assert shown.stderr.getvalue() == " 25%  50 events  5/s  0:30 left\n"
     shown.rejected(Reject("f", 3, "broken", "…"))
     shown.late("http://s", 2)
-    assert shown.summary(1).startswith(
-        "1 answer, 50 events, 1 reject (first: f, line 3: broken), 2 late (2 on <http://s>"
-    )
+    expected = "1 answer, 50 events, 1 reject (first: f, line 3: broken), 2 late (2 on <http://s>"
+    assert shown.summary(1).startswith(expected)
+
+
+# ---------------------------------------------------------------------------------- on Spark
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(find_java() is None, reason="no JDK")
+def test_spark_answers_as_the_reference_does(tmp_path):
+    arguments = [*(EXAMPLES / f"{name}.rq" for name in ("in-the-lab", "busy-rooms", "floor-changes"))]
+    arguments += ["--stream", STREAM, "--graph", FLOOR, "--param", "least=1", "--format", "ndjson"]
+    by_definition = query(*arguments)
+    on_spark = query(*arguments, "--master", "local[2]", "--batch-events", "2", runner="spark")
+    assert on_spark.exit_code == 0, (on_spark.output, on_spark.exception)
+    assert on_spark.stdout == by_definition.stdout != ""
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(find_java() is None, reason="no JDK")
+def test_a_finished_run_taken_up_again_adds_nothing(tmp_path):
+    out = tmp_path / "answers.csv"
+    arguments = [EXAMPLES / "in-the-lab.rq", "--stream", STREAM, "--format", "csv", "--out", out]
+    arguments += ["--checkpoint", tmp_path / "checkpoint", "--master", "local[2]"]
+    assert query(*arguments, runner="spark").exit_code == 0
+    first = out.read_text()
+    assert len(first.splitlines()) == 3
+    assert query(*arguments, runner="spark").exit_code == 0
+    assert out.read_text() == first

@@ -43,6 +43,7 @@ class RunProgress:
         self.reasons: Counter[str] = Counter()
         self.first_reject: Reject | None = None
         self.started = clock()
+        self.first_read: float | None = None  # loading graphs and starting Spark are not reading
         self.terminal = stderr.isatty()
         self._next_look = self.started + START_SHOWING
         self._drawn = False
@@ -50,9 +51,14 @@ class RunProgress:
     # ---------------------------------------------------------------- told by the runner
 
     def read(self, stream: str, events: int, bytes: int) -> None:
+        now = self.clock()
+        if self.first_read is None:
+            self.first_read = now
+            self._next_look = max(self._next_look, now + REDRAW)
         self.events += events
         self.bytes += bytes
-        self._look()
+        if now >= self._next_look:
+            self._look(now, now - self.first_read)
 
     def rejected(self, reject: Reject) -> None:
         self.rejects += 1
@@ -82,22 +88,19 @@ class RunProgress:
             self.stderr.flush()
             self._drawn = False
 
-    def _look(self) -> None:
-        now = self.clock()
-        if now < self._next_look:
-            return
+    def _look(self, now: float, seconds: float) -> None:
         if self.while_working is not None:
             self.while_working()
         self._next_look = now + (REDRAW if self.terminal or not self.show else REPEAT)
         if self.show:
-            line = self.line(now - self.started)
+            line = self.line(seconds)
             self.stderr.write(f"\r\x1b[K{line}" if self.terminal else line + "\n")
             self.stderr.flush()
             self._drawn = self.terminal
 
     def line(self, seconds: float) -> str:
-        """The line after so many seconds: part done, rate, time left."""
-        parts = [f"{self.events:,} events", f"{self.events / max(seconds, 1e-9):,.0f}/s"]
+        """The line after so many seconds of reading: part done, rate, time left."""
+        parts = [count(self.events, "event"), f"{self.events / max(seconds, 1e-9):,.0f}/s"]
         if self.total_bytes:
             part = min(self.bytes / self.total_bytes, 1.0)
             parts.insert(0, f"{part:4.0%}")

@@ -20,15 +20,14 @@ XSD = "http://www.w3.org/2001/XMLSchema#"
 
 Value = NamedNode | BlankNode | Literal | Triple
 
-_SCRATCH = Store()
 _A = NamedNode("urn:kelda:a")
 
 
 @lru_cache(maxsize=1 << 16)
 def _stored(literal: Literal) -> Literal:
-    _SCRATCH.add(Quad(_A, _A, literal))
-    (back,) = _SCRATCH
-    _SCRATCH.remove(back)
+    scratch = Store()  # a new one each time: what was removed from a store still slows it down
+    scratch.add(Quad(_A, _A, literal))
+    (back,) = scratch
     if back.object == literal:
         return literal
     return Literal(literal.value, datatype=NamedNode(PREFIX + literal.datatype.value))
