@@ -1,0 +1,396 @@
+"""Algebra -> nodes: how a query is run from the changes alone, or why it cannot be yet.
+
+`Incremental` compiles what has an incremental form and raises `NotIncremental` with the reason for
+what has none; such a query is run by the reference evaluator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+
+from kelda.engine.expressions import Expressions, supports
+from kelda.engine.intervals import Intervals
+from kelda.engine.nodes import (
+    Extended,
+    Filtered,
+    JoinWindows,
+    Node,
+    Operated,
+    Projected,
+    Stored,
+    United,
+    WindowLeaf,
+)
+from kelda.engine.oneshot import Solutions, evaluate
+from kelda.engine.operators.aggregate import AggregateSpec, GroupBy
+from kelda.engine.operators.antijoin import AntiJoin
+from kelda.engine.operators.distinct import Distinct
+from kelda.engine.operators.join import DeltaJoin
+from kelda.errors import KeldaError
+from kelda.lang import algebra as A
+from kelda.lang.to_sparql import variable_name, visible_vars
+from kelda.lang.walk import nodes
+from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.graphstore import GraphStore
+
+
+class NotIncremental(KeldaError):
+    """The query, or this part of it, has no incremental form yet; the text is the reason."""
+
+
+class Incremental:
+    """Compiles the pattern of one query."""
+
+    def __init__(
+        self,
+        query: A.Query,
+        store: GraphStore,
+        dictionary: Dictionary,
+        windows: dict[str, tuple[str, Intervals]],  # name -> (stream, intervals)
+    ) -> None:
+        self.query, self.store, self.dictionary, self.windows = query, store, dictionary, windows
+        self.expressions = Expressions(dictionary)
+        self._fresh = count()
+
+    def compile(self) -> Node:
+        """The node whose deltas are the solutions of the query."""
+        for node in nodes(self.query.pattern):
+            if isinstance(node, A.Call) and node.op == "NOW":
+                raise NotIncremental("NOW() changes at every report")
+            if isinstance(node, A.Slice | A.OrderBy):
+                raise NotIncremental("ORDER BY and LIMIT are taken per report")
+            if isinstance(node, A.Reduced):
+                raise NotIncremental("REDUCED leaves the choice to the implementation")
+            if isinstance(node, A.Service):
+                raise NotIncremental("SERVICE is asked anew at every report")
+        return self.pattern(self.query.pattern, self._outside())
+
+    def _outside(self) -> str | None:
+        """The window that bare patterns read, if they read one (C-SPARQL's FROM STREAM)."""
+        default = self.query.dataset.windows
+        if not default:
+            return None
+        if len(default) > 1:
+            raise NotIncremental("several windows merged in the default graph")
+        stored = replace(self.query, form=A.Form.ASK, pattern=_ANYTHING, windows=(), dataset=self._stored_dataset())
+        if evaluate(stored, self.store):
+            raise NotIncremental("a window merged with stored triples in the default graph")
+        return default[0]
+
+    def _stored_dataset(self) -> A.Dataset:
+        return replace(self.query.dataset, windows=())
+
+    # -------------------------------------------------------------------- patterns
+
+    def pattern(self, pattern: A.Pattern, window: str | None) -> Node:
+        """The node of a pattern; `window` is the one that its triple patterns read, if any."""
+        if not self.reads_windows(pattern, window):
+            return Stored(*self.stored(pattern))
+        match pattern:
+            case A.Triples() | A.Join() | A.InWindow() | A.InGraph():
+                return self.join(pattern, window)
+            case A.Filter(condition, inner):
+                return self.filter(condition, inner, window)
+            case A.Extend(inner, var, expr):
+                source = self.pattern(inner, window)
+                return Extended(source, column(var), self.expression(expr, source))
+            case A.Union(left, right):
+                return United((self.pattern(left, window), self.pattern(right, window)))
+            case A.LeftJoin(left, right, condition):
+                return self.left_join(left, right, condition, window)
+            case A.Minus(left, right):
+                return self.minus(left, right, window)
+            case A.Project(inner, variables):
+                source = self.pattern(inner, window)
+                return Projected(source, tuple(column(v) for v in variables))
+            case A.Distinct(inner):
+                source = self.pattern(inner, window)
+                return Operated(Distinct(source.columns), (source,), "distinct")
+            case A.Group():
+                return self.group(pattern, window)
+            case A.PathPattern():
+                raise NotIncremental("a property path over a window")
+        raise NotIncremental(f"{type(pattern).__name__} has no incremental form")
+
+    def reads_windows(self, pattern: A.Pattern, window: str | None) -> bool:
+        """Whether the pattern reads a window (rather than stored graphs alone)."""
+        if isinstance(pattern, A.InWindow):
+            return True
+        if isinstance(pattern, A.InGraph):
+            return any(isinstance(n, A.InWindow) for n in nodes(pattern))
+        if window is not None and isinstance(pattern, A.Triples | A.PathPattern):
+            return pattern != A.Triples()
+        return any(self.reads_windows(child, window) for child in _children(pattern))
+
+    def stored(self, pattern: A.Pattern) -> tuple[tuple[str, ...], np.ndarray]:
+        """A stored sub-query, asked once: its columns and rows of ids."""
+        variables = tuple(sorted(visible_vars(pattern), key=lambda v: v.name))
+        query = replace(
+            self.query,
+            form=A.Form.SELECT,
+            pattern=A.Project(pattern, variables),
+            windows=(),
+            dataset=self._stored_dataset(),
+        )
+        found = evaluate(query, self.store)
+        assert isinstance(found, Solutions)
+        columns = tuple(column(v) for v in variables)
+        rows = np.zeros((len(columns), len(found.rows)), np.int64)
+        for i, var in enumerate(variables):
+            name = variable_name(var)
+            rows[i] = [self.dictionary.encode(row[name]) if name in row else 0 for row in found.rows]
+        return columns, rows
+
+    # -------------------------------------------------------------------- joins
+
+    def join(self, pattern: A.Pattern, window: str | None) -> Node:
+        leaves: list[WindowLeaf] = []
+        stored: list[A.Pattern] = []
+        others: list[A.Pattern] = []
+        for part, reads in self.conjuncts(pattern, window):
+            if isinstance(part, A.Triples) and reads is not None:
+                leaves += [self.leaf(t, reads) for t in part.patterns]
+            elif not self.reads_windows(part, reads):
+                stored.append(part)
+            else:
+                others.append(part if reads is None else A.InWindow(reads, part))
+        relations = [self.stored(p) for p in _connected(stored)]
+        shared = _shared_columns([tuple(leaf.columns) for leaf in leaves] + [c for c, _ in relations])
+        for columns, rows in relations:
+            for i, name in enumerate(columns):
+                if name in shared and (rows[i] == 0).any():
+                    raise NotIncremental(f"?{name} may be unbound in a stored sub-query that is joined on it")
+        node: Node | None = None
+        if leaves:
+            node = JoinWindows(leaves, relations, graph=self.query.dialect is not A.Dialect.CQELS)
+        elif relations:
+            first, *rest = (Stored(*r) for r in relations)
+            node = first
+            for more in rest:
+                node = self.delta_join(node, more, self._all_bound(node), self._all_bound(more))
+        bound = frozenset(node.columns) if node is not None else frozenset()
+        for part in others:
+            other = self.pattern(_unwrapped(part), _window_of(part, window))
+            other_bound = frozenset(column(v) for v in certainly_bound(part))
+            node, bound = (
+                (other, other_bound)
+                if node is None
+                else (self.delta_join(node, other, bound, other_bound), bound | other_bound)
+            )
+        assert node is not None
+        return node
+
+    @staticmethod
+    def _all_bound(node: Node) -> frozenset[str]:
+        return frozenset(node.columns)
+
+    def delta_join(self, left: Node, right: Node, bound: frozenset[str], right_bound: frozenset[str]) -> Node:
+        on = tuple(c for c in left.columns if c in right.columns)
+        for name in on:
+            if name not in bound or name not in right_bound:
+                raise NotIncremental(f"a join on ?{name}, which may be unbound")
+        return Operated(DeltaJoin(left.columns, right.columns, on), (left, right), _words("join", on))
+
+    def conjuncts(self, pattern: A.Pattern, window: str | None) -> Iterable[tuple[A.Pattern, str | None]]:
+        """The parts of a conjunction, each with the window it reads."""
+        match pattern:
+            case A.Join(left, right):
+                yield from self.conjuncts(left, window)
+                yield from self.conjuncts(right, window)
+            case A.InWindow(name, inner):
+                if name not in self.windows:
+                    raise NotIncremental("STREAM ?var")
+                yield from self.conjuncts(inner, name)
+            case A.Triples(()):
+                pass
+            case A.InGraph() if self.reads_windows(pattern, None):
+                raise NotIncremental("a window inside GRAPH")
+            case _:
+                yield pattern, window
+
+    def leaf(self, t: A.TriplePattern, window: str) -> WindowLeaf:
+        stream, intervals = self.windows[window]
+        wanted: list[int | None] = []
+        columns: dict[str, int] = {}
+        equal: list[tuple[int, int]] = []
+        for position, term in enumerate((t.s, t.p, t.o)):
+            if isinstance(term, A.Var):
+                wanted.append(None)
+                if column(term) in columns:
+                    equal.append((columns[column(term)], position))
+                else:
+                    columns[column(term)] = position
+            else:
+                assert not isinstance(term, A.Param)
+                wanted.append(self.dictionary.encode(term))
+        return WindowLeaf(stream, intervals, (wanted[0], wanted[1], wanted[2]), columns, tuple(equal))
+
+    # -------------------------------------------------------------------- the rest
+
+    def expression(self, expr: A.Expr, source: Node):  # type: ignore[no-untyped-def]
+        if not supports(expr):
+            raise NotIncremental("an expression that is new at every report, or EXISTS inside an expression")
+        return self.expressions.compile(expr, source.columns)
+
+    def filter(self, condition: A.Expr, inner: A.Pattern, window: str | None) -> Node:
+        source = self.pattern(inner, window)
+        bound = certainly_bound(inner)
+        for part in _conjunction(condition):
+            negated = isinstance(part, A.Call) and part.op == "!" and isinstance(part.args[0], A.Exists)
+            exists = part.args[0] if negated else part  # type: ignore[attr-defined]
+            if not isinstance(exists, A.Exists):
+                source = Filtered(source, self.expression(part, source))
+                continue
+            outer, free = visible_vars(inner), _mentioned(exists.pattern) - visible_vars(exists.pattern)
+            if free & outer:
+                raise NotIncremental("EXISTS whose group looks at variables from outside")
+            source = self.anti_join(source, exists.pattern, bound, window, keep=not negated, word="exists")
+        return source
+
+    def anti_join(
+        self, source: Node, right: A.Pattern, bound: frozenset[A.Var], window: str | None, *, keep: bool, word: str
+    ) -> Node:
+        other = self.pattern(right, window)
+        on = tuple(c for c in source.columns if c in other.columns)
+        sure = {column(v) for v in bound} & {column(v) for v in certainly_bound(right)}
+        if not set(on) <= sure:
+            raise NotIncremental(f"{word} on a variable that may be unbound")
+        other = Projected(other, on)
+        operator = AntiJoin(source.columns, on, on, keep_matched=keep)
+        return Operated(operator, (source, other), _words(word if keep else f"not {word}", on))
+
+    def minus(self, left: A.Pattern, right: A.Pattern, window: str | None) -> Node:
+        source = self.pattern(left, window)
+        if not visible_vars(left) & visible_vars(right):
+            return source
+        return self.anti_join(source, right, certainly_bound(left), window, keep=False, word="minus")
+
+    def left_join(
+        self, left: A.Pattern, right: A.Pattern, condition: A.Expr | None, window: str | None
+    ) -> Node:
+        source, other = self.pattern(left, window), self.pattern(right, window)
+        bound = frozenset(column(v) for v in certainly_bound(left))
+        other_bound = frozenset(column(v) for v in certainly_bound(right))
+        both = self.delta_join(source, other, bound, other_bound)
+        if condition is not None:
+            both = Filtered(both, self.expression(condition, both))
+        matched = Projected(both, source.columns)
+        alone = AntiJoin(source.columns, source.columns, source.columns)
+        return United((both, Operated(alone, (source, matched), "rows without a match")))
+
+    def group(self, group: A.Group, window: str | None) -> Node:
+        source = self.pattern(group.pattern, window)
+        specs = []
+        for var, aggregate in group.aggregates:
+            if aggregate.distinct and aggregate.arg is None:
+                raise NotIncremental("COUNT(DISTINCT *)")
+            argument: str | None = None
+            match aggregate.arg:
+                case None:
+                    pass
+                case A.VarRef(A.Var() as v) if column(v) in source.columns:
+                    argument = column(v)
+                case expr:
+                    argument = f".argument{next(self._fresh)}"
+                    source = Extended(source, argument, self.expression(expr, source))
+            op = "MIN" if aggregate.op == "SAMPLE" else aggregate.op
+            specs.append((column(var), AggregateSpec(op, argument, aggregate.distinct, aggregate.separator)))
+        keys = tuple(column(k) for k in group.keys)
+        source = Projected(source, tuple(dict.fromkeys([*keys, *(s.column for _, s in specs if s.column)])))
+        operator = GroupBy(source.columns, keys, tuple(specs), self.dictionary)
+        return Operated(operator, (source,), _words("group", keys))
+
+
+_ANYTHING = A.Triples((A.TriplePattern(A.Var("s"), A.Var("p"), A.Var("o")),))
+
+
+def column(var: A.Var) -> str:
+    """The column that holds a variable."""
+    return var.name
+
+
+def certainly_bound(pattern: A.Pattern) -> frozenset[A.Var]:
+    """The variables that every solution of the pattern binds."""
+    match pattern:
+        case A.Triples() | A.PathPattern():
+            return visible_vars(pattern)
+        case A.Join(left, right):
+            return certainly_bound(left) | certainly_bound(right)
+        case A.LeftJoin(left, _) | A.Minus(left, _):
+            return certainly_bound(left)
+        case A.Union(left, right):
+            return certainly_bound(left) & certainly_bound(right)
+        case A.Filter(_, inner) | A.Extend(inner, _, _) | A.Distinct(inner) | A.InWindow(_, inner):
+            return certainly_bound(inner)
+        case A.InGraph(name, inner):
+            return certainly_bound(inner) | (frozenset([name]) if isinstance(name, A.Var) else frozenset())
+        case A.Project(inner, variables):
+            return certainly_bound(inner) & frozenset(variables)
+        case A.Values(variables, rows):
+            return frozenset(v for i, v in enumerate(variables) if all(row[i] is not None for row in rows))
+        case A.Group(inner, keys, aggregates):
+            counts = frozenset(v for v, a in aggregates if a.op == "COUNT")
+            return (certainly_bound(inner) & frozenset(keys)) | counts
+    return frozenset()
+
+
+def _children(pattern: A.Pattern) -> list[A.Pattern]:
+    from dataclasses import fields
+
+    found = [getattr(pattern, f.name) for f in fields(pattern)]  # type: ignore[arg-type]
+    out = [f for f in found if isinstance(f, A.Pattern)]
+    if isinstance(pattern, A.Filter):
+        out += [n.pattern for n in nodes(pattern.condition) if isinstance(n, A.Exists)]
+    return out
+
+
+def _window_of(part: A.Pattern, window: str | None) -> str | None:
+    return part.window if isinstance(part, A.InWindow) else window
+
+
+def _unwrapped(part: A.Pattern) -> A.Pattern:
+    return part.pattern if isinstance(part, A.InWindow) else part
+
+
+def _connected(patterns: list[A.Pattern]) -> list[A.Pattern]:
+    """Stored parts that share variables, joined: the store is asked once for each group."""
+    groups: list[A.Pattern] = []
+    for pattern in patterns:
+        mine = visible_vars(pattern)
+        touching = [g for g in groups if visible_vars(g) & mine]
+        groups = [g for g in groups if not any(g is t for t in touching)]
+        for other in touching:
+            pattern = A.Join(other, pattern)
+        groups.append(pattern)
+    return groups
+
+
+def _shared_columns(leaves: list[tuple[str, ...]]) -> set[str]:
+    seen: set[str] = set()
+    twice: set[str] = set()
+    for columns in leaves:
+        twice |= seen & set(columns)
+        seen |= set(columns)
+    return twice
+
+
+def _conjunction(expr: A.Expr) -> Iterable[A.Expr]:
+    if isinstance(expr, A.Call) and expr.op == "&&":
+        for arg in expr.args:
+            yield from _conjunction(arg)
+    else:
+        yield expr
+
+
+def _mentioned(pattern: A.Pattern) -> frozenset[A.Var]:
+    return frozenset(n for n in nodes(pattern) if isinstance(n, A.Var))
+
+
+def _words(what: str, on: tuple[str, ...]) -> str:
+    return what + (" on " + " ".join("?" + c for c in on) if on else "")
+
+

@@ -1,0 +1,282 @@
+"""The incremental evaluator: the same answers as the reference evaluator, from the changes alone.
+
+Elements come as columns of ids. When instants have become complete, their rows go through the nodes
+of every query in one step. A query, or what of it has no incremental form, is handed to a reference
+evaluator that is fed the same elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from pyoxigraph import NamedNode, Triple
+
+from kelda.engine.answer import Answer, Value
+from kelda.engine.clock import NEVER, Clock, StreamClock
+from kelda.engine.compile import Incremental, NotIncremental, column
+from kelda.engine.deltas import Ids
+from kelda.engine.functions import check_functions
+from kelda.engine.intervals import Intervals, StreamRows, intervals_of
+from kelda.engine.nodes import NO_ROWS, Node, Step
+from kelda.engine.oneshot import instantiate
+from kelda.engine.reference import ReferenceEvaluator
+from kelda.engine.report import Report, output_of, report_of
+from kelda.engine.reporter import Reporter, Sent
+from kelda.engine.track import WindowTrack
+from kelda.errors import UsageError
+from kelda.lang import algebra as A
+from kelda.lang.to_sparql import variable_name, visible_vars
+from kelda.plan.rules.deterministic import deterministic
+from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.event import Event
+from kelda.rdf.graphstore import GraphStore
+
+
+@dataclass
+class _Pending:
+    """Elements of a stream that wait for their instant to be complete."""
+
+    parts: list[tuple[Ids, Ids, Ids, Ids, Ids]] = field(default_factory=list)  # s, p, o, time, event
+    events: int = 0  # numbered so far
+    rows: int = 0  # delivered so far
+
+    def release(self, closed: int) -> StreamRows:
+        """Take out the rows up to `closed`, in the order (time, arrival)."""
+        if not self.parts:
+            return NO_ROWS
+        s, p, o, time, event = (np.concatenate([part[i] for part in self.parts]) for i in range(5))
+        ready = time <= closed
+        if not ready.any():
+            self.parts = [(s, p, o, time, event)]
+            return NO_ROWS
+        self.parts = [] if ready.all() else [tuple(a[~ready] for a in (s, p, o, time, event))]  # type: ignore[list-item]
+        if not ready.all():
+            s, p, o, time, event = (a[ready] for a in (s, p, o, time, event))
+        if len(time) > 1 and (time[1:] < time[:-1]).any():
+            order = np.argsort(time, kind="stable")
+            s, p, o, time, event = (a[order] for a in (s, p, o, time, event))
+            # Events are numbered in the order in which windows see them.
+        heads = np.ones(len(time), np.int64)
+        heads[1:] = event[1:] != event[:-1]
+        numbers = np.cumsum(heads) - 1 + self.events
+        self.events = int(numbers[-1]) + 1
+        rows = StreamRows(s, p, o, time, numbers, np.arange(self.rows, self.rows + len(time)))
+        self.rows += len(time)
+        return rows
+
+
+@dataclass
+class _Running:
+    """A registered query that runs incrementally."""
+
+    name: str
+    query: A.Query
+    root: Node
+    reporter: Reporter
+    streams: tuple[tuple[str, Intervals], ...]
+    paused: bool = False
+    asked: bool | None = None  # ASK: the answer at the last report
+
+
+class IncrementalEvaluator:
+    """Same interface and same answers as `ReferenceEvaluator`."""
+
+    def __init__(
+        self,
+        *,
+        t0: int = 0,
+        store: GraphStore | None = None,
+        on_late: Callable[[str, Event], None] | None = None,
+    ) -> None:
+        self.t0 = t0
+        self.store = GraphStore() if store is None else store
+        self.dictionary = Dictionary()
+        self.clock = Clock()
+        self.late: dict[str, int] = {}
+        self.reasons: dict[str, str] = {}  # queries that run by the reference evaluator, and why
+        self._pending: dict[str, _Pending] = {}
+        self._queries: dict[str, _Running] = {}
+        self._arrival = 0
+        self._steps = 0
+        self._now = NEVER
+        self._fallback = ReferenceEvaluator(t0=t0, store=self.store, on_late=on_late)
+
+    # -------------------------------------------------------------------- set-up
+
+    def add_stream(self, iri: str, *, lateness: int = 0, from_start: bool = False) -> None:
+        """Declare a stream; see the reference evaluator."""
+        self._fallback.add_stream(iri, lateness=lateness, from_start=from_start)
+        self.clock.streams[iri] = StreamClock(lateness, from_start)
+        self.late[iri] = 0
+        self._pending[iri] = _Pending()
+
+    def register(
+        self, name: str, query: A.Query, *, output: A.Output | None = None, report: Report | None = None
+    ) -> None:
+        """Add a query; what has no incremental form goes to the reference evaluator."""
+        if name in self._queries:
+            raise UsageError(f"a query named {name!r} is registered already: choose another name or drop it")
+        check_functions(query)
+        try:
+            running = self._compile(name, query, output or output_of(query), report or report_of(query))
+        except NotIncremental as reason:
+            self._fallback.register(name, query, output=output, report=report)
+            self.reasons[name] = str(reason)
+        else:
+            self._queries[name] = running
+
+    def _compile(self, name: str, query: A.Query, output: A.Output, report: Report) -> _Running:
+        if not query.windows or any(
+            isinstance(w.stream, NamedNode) and w.stream.value not in self.clock.streams for w in query.windows
+        ):
+            raise NotIncremental("refused")  # the reference evaluator says why
+        if query.form is A.Form.DESCRIBE:
+            raise NotIncremental("DESCRIBE")
+        if query.form is A.Form.ASK and output is not A.Output.RSTREAM:
+            raise NotIncremental("ASK as a difference")
+        windows: dict[str, tuple[str, Intervals]] = {}
+        for window in query.windows:
+            if not isinstance(window.stream, NamedNode):
+                raise NotIncremental("STREAM ?var")
+            intervals = intervals_of(window.window, self.t0)
+            if intervals is None:
+                raise NotIncremental("a session window or a window by a time predicate")
+            windows[window.name] = (window.stream.value, intervals)
+        query = deterministic(query)
+        if query.form is A.Form.ASK:
+            raise NotIncremental("ASK")
+        if query.form is A.Form.CONSTRUCT:
+            variables = tuple(sorted(visible_vars(query.pattern), key=lambda v: v.name))
+            query = replace(query, pattern=A.Project(query.pattern, variables))
+        root = Incremental(query, self.store, self.dictionary, windows).compile()
+        streams = tuple(windows.values())
+        tracks = [WindowTrack(intervals) for _, intervals in streams]
+        return _Running(name, query, root, Reporter(root.columns, output, report, self.t0, tracks), streams)
+
+    def drop(self, name: str) -> None:
+        """Forget a query."""
+        if self._queries.pop(name, None) is None:
+            self._fallback.drop(name)
+            self.reasons.pop(name, None)
+
+    @property
+    def queries(self) -> list[str]:
+        """Names of the registered queries."""
+        return [*self._queries, *self._fallback.queries]
+
+    # -------------------------------------------------------------------- input
+
+    def push(self, stream: str, events: Iterable[Event]) -> list[Answer]:
+        """Take events as objects; see `push_columns` for the fast way."""
+        events = [e for e in events if not (e.time is None and not e.quads)]
+        if any(e.time is None for e in events):
+            raise UsageError(f"an event on <{stream}> has no time: give one, or a time predicate")
+        answers = self._fallback.push(stream, events) if self._fallback.queries else []
+        encode = self.dictionary.encode
+        quads = [(q, e.time, i) for i, e in enumerate(events) for q in e.quads]
+        s, p, o = (
+            np.array([encode(getattr(q, part)) for q, _, _ in quads], np.int64)
+            for part in ("subject", "predicate", "object")
+        )
+        time = np.array([t for _, t, _ in quads], np.int64)
+        event = np.array([i for _, _, i in quads], np.int64)
+        return _in_time_order(answers, self.push_columns(stream, s, p, o, time, event))
+
+    def push_columns(
+        self, stream: str, s: Ids, p: Ids, o: Ids, time: Ids, event: Ids | None = None
+    ) -> list[Answer]:
+        """Take triples as columns of ids, known to `dictionary`; equal `event` numbers in a row make
+        one event (None: each triple is its own)."""
+        clock = self.clock.streams[stream]
+        event = np.arange(len(time)) if event is None else event
+        if len(time):
+            newest = np.maximum.accumulate(np.concatenate([[clock.newest], time[:-1]]))
+            closed = np.maximum(np.where(newest == NEVER, NEVER, newest - clock.lateness - 1), clock.promised)
+            fine = time > np.maximum(closed, self._now)
+            if not fine.all():
+                self.late[stream] += len(np.unique(event[~fine]))
+                s, p, o, time, event = (a[fine] for a in (s, p, o, time, event))
+        if len(time):
+            clock.newest = max(clock.newest, int(time.max()))
+            self._pending[stream].parts.append((s, p, o, time, event + self._arrival))
+            self._arrival += int(event[-1]) + 1
+        return self._advance()
+
+    def heartbeat(self, stream: str, time: int) -> list[Answer]:
+        """The stream promises that no element at or before `time` will come any more."""
+        answers = self._fallback.heartbeat(stream, time)
+        clock = self.clock.streams[stream]
+        clock.promised = max(clock.promised, time)
+        return _in_time_order(answers, self._advance())
+
+    def end(self, stream: str) -> list[Answer]:
+        """The stream has no more elements."""
+        answers = self._fallback.end(stream)
+        self.clock.streams[stream].ended = True
+        return _in_time_order(answers, self._advance())
+
+    # -------------------------------------------------------------------- time
+
+    def _advance(self) -> list[Answer]:
+        closed = self.clock.closed
+        if closed <= self._now:
+            return []
+        rows = {name: pending.release(closed) for name, pending in self._pending.items()}
+        self._steps += 1
+        step = Step(self._steps, closed, rows)
+        answers: list[Answer] = []
+        for running in self._queries.values():
+            answers += self._decode(running, self._run(running, step))
+        self._now = closed
+        answers.sort(key=lambda a: a.time)
+        return answers
+
+    def _run(self, running: _Running, step: Step) -> Sent:
+        for (stream, intervals), track in zip(running.streams, running.reporter.tracks, strict=True):
+            rows = step.rows.get(stream, NO_ROWS)
+            intervals.observe(rows)
+            track.take(rows)
+        return running.reporter.step(running.root.step(step), step.until)
+
+    # -------------------------------------------------------------------- answers
+
+    def _decode(self, running: _Running, sent: Sent) -> list[Answer]:
+        if not len(sent):
+            return []
+        terms = [self.dictionary.terms(sent.values[i]) for i in range(len(sent.columns))]
+        unbound: NDArray[np.bool_] = sent.values == 0
+        names = sent.columns
+        rows: list[dict[str, Value]] = [
+            {n: terms[c][i] for c, n in enumerate(names) if not unbound[c, i]}  # type: ignore[misc]
+            for i in range(len(sent))
+        ]
+        signs = ["+" if sign > 0 else "-" for sign in sent.sign]
+        if running.query.form is A.Form.SELECT:
+            return [
+                Answer(running.name, int(t), sign, bindings=row)
+                for t, sign, row in zip(sent.time, signs, rows, strict=True)
+            ]
+        return _constructed(running, sent, signs, rows)
+
+
+def _constructed(
+    running: _Running, sent: Sent, signs: list[str], rows: list[dict[str, Value]]
+) -> list[Answer]:
+    """One answer per instant and sign, with the template filled in."""
+    names = {column(v): variable_name(v) for v in visible_vars(running.query.pattern)}
+    built: dict[tuple[int, str], dict[Triple, None]] = {}
+    for i, (t, sign, row) in enumerate(zip(sent.time, signs, rows, strict=True)):
+        triples = instantiate(running.query.template, {names[k]: v for k, v in row.items()}, f"t{t}s{i}")
+        built.setdefault((int(t), sign), {}).update(dict.fromkeys(triples))
+    return [Answer(running.name, t, sign, triples=tuple(ts)) for (t, sign), ts in built.items() if ts]
+
+
+def _in_time_order(first: list[Answer], second: list[Answer]) -> list[Answer]:
+    if not first or not second:
+        return first or second
+    return sorted([*first, *second], key=lambda a: a.time)
+
+

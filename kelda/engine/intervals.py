@@ -1,0 +1,149 @@
+"""When the elements of a stream stand in a window, for whole batches: [enter, leave) per element.
+
+The same definitions as `kelda.engine.window`, as arithmetic on columns. FOREVER as an end means: not
+known yet (count windows) or never (ALL).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kelda.engine.clock import FOREVER
+from kelda.engine.deltas import Ids
+from kelda.lang import algebra as A
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRows:
+    """The triples of one stream in one step, in the order (time, arrival).
+
+    `event` numbers the events of the stream, `row` its triples, both from its beginning."""
+
+    s: Ids
+    p: Ids
+    o: Ids
+    time: Ids
+    event: Ids
+    row: Ids
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass
+class TimeIntervals:
+    """RANGE, NOW, ALL, with SLIDE and past windows: known on arrival."""
+
+    range: int | None
+    slide: int | None = None
+    until: int = 0
+    t0: int = 0
+
+    def observe(self, rows: StreamRows) -> None:
+        """Nothing to learn: time alone decides."""
+
+    def units(self, rows: StreamRows) -> Ids:
+        """What `of` goes by."""
+        return rows.time
+
+    def of(self, units: Ids) -> tuple[Ids, Ids]:
+        """(enter, leave) of elements of these times."""
+        enter = units + self.until
+        leave = np.full(len(units), FOREVER) if self.range is None else enter + self.range
+        if self.slide is not None:
+            enter = enter + (self.t0 - enter) % self.slide
+            if self.range is not None:
+                leave = leave + (self.t0 - leave) % self.slide
+        return enter, leave
+
+
+@dataclass
+class CountIntervals:
+    """The last `count` of the first k*step units. Unit u enters with unit number (u // step + 1) * step
+    - 1 and leaves with number ceil((u + count + 1) / step) * step - 1, when those come."""
+
+    count: int
+    step: int
+    by_triple: bool
+    first: int | None = None  # number of the first unit this window has seen
+    seen: int = 0  # units seen, this step's included
+    times: Ids = field(default_factory=lambda: np.zeros(0, np.int64))  # of this step's units
+
+    def observe(self, rows: StreamRows) -> None:
+        """Take note of the units of a step."""
+        if not len(rows):
+            self.times = np.zeros(0, np.int64)
+            return
+        numbers = rows.row if self.by_triple else rows.event
+        if self.first is None:
+            self.first = int(numbers[0])
+        heads = np.ones(len(rows), np.bool_)
+        heads[1:] = numbers[1:] != numbers[:-1]
+        self.times = rows.time[heads]
+        self.seen += len(self.times)
+
+    def units(self, rows: StreamRows) -> Ids:
+        """Unit numbers, from the first that the window has seen."""
+        return (rows.row if self.by_triple else rows.event) - (self.first or 0)
+
+    def of(self, units: Ids) -> tuple[Ids, Ids]:
+        """(enter, leave) as far as they are known; asked again, more may be."""
+        enter = (units // self.step + 1) * self.step - 1
+        leave = -(-(units + self.count + 1) // self.step) * self.step - 1
+        return self._time_of(enter), self._time_of(leave)
+
+    def _time_of(self, units: Ids) -> Ids:
+        at = units - (self.seen - len(self.times))
+        out = np.full(len(units), FOREVER)
+        known = (at >= 0) & (at < len(self.times))
+        out[known] = self.times[at[known]]
+        return out
+
+
+Intervals = TimeIntervals | CountIntervals
+
+
+def intervals_of(window: A.Window, t0: int) -> Intervals | None:
+    """The intervals of a window; None if it has no incremental form yet."""
+    match window:
+        case A.NowWindow():
+            return TimeIntervals(1)
+        case A.AllWindow():
+            return TimeIntervals(None)
+        case A.TimeWindow(range=int(r), slide=int() | None as slide, until=until, time_predicate=None):
+            return TimeIntervals(r, slide, until, t0)
+        case A.CountWindow(count=int(n), step=int(m), unit=unit):
+            return CountIntervals(n, m, unit is A.CountUnit.TRIPLES)
+    return None
+
+
+class Waiting:
+    """Rows of one leaf (or none: elements as such) on their way through a window.
+
+    `step` gives the rows whose interval has become known, and the ends of those given before with an
+    open end."""
+
+    def __init__(self, intervals: Intervals, width: int) -> None:
+        self.intervals = intervals
+        self._units = np.zeros(0, np.int64)
+        self._values = np.zeros((width, 0), np.int64)
+        self.open_units = np.zeros(0, np.int64)
+
+    def step(self, units: Ids, values: Ids) -> tuple[Ids, Ids, Ids, Ids]:
+        """(values, enter, leave, units) of the rows that can be placed in time now."""
+        if len(self._units):
+            units = np.concatenate([self._units, units])
+            values = np.concatenate([self._values, values], axis=1)
+        enter, leave = self.intervals.of(units)
+        known = enter < FOREVER
+        if not known.all():
+            self._units, self._values = units[~known], values[:, ~known]
+            units, values, enter, leave = units[known], values[:, known], enter[known], leave[known]
+        elif len(self._units):
+            self._units, self._values = np.zeros(0, np.int64), np.zeros((len(values), 0), np.int64)
+        seen = enter < leave
+        if not seen.all():
+            return values[:, seen], enter[seen], leave[seen], units[seen]
+        return values, enter, leave, units

@@ -1,0 +1,269 @@
+"""The nodes of a running query: each turns the deltas of its inputs into its own, once per step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kelda.engine.clock import FOREVER, NEVER
+from kelda.engine.deltas import Deltas, Ids, Operator
+from kelda.engine.expressions import Compiled
+from kelda.engine.intervals import Intervals, StreamRows, Waiting
+from kelda.engine.window_join import Leaf, NewRows, WindowJoin
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is new on each stream: all instants up to `until` are complete."""
+
+    number: int
+    until: int
+    rows: Mapping[str, StreamRows]
+
+
+class Node:
+    """Base: computes its deltas once per step, however many nodes read them."""
+
+    columns: tuple[str, ...]
+
+    def __init__(self) -> None:
+        self._done = -1
+        self._deltas: Deltas | None = None
+
+    def step(self, step: Step) -> Deltas:
+        """The node's deltas in this step."""
+        if self._done != step.number or self._deltas is None:
+            self._deltas = self.advance(step)
+            self._done = step.number
+        return self._deltas
+
+    def advance(self, step: Step) -> Deltas:
+        raise NotImplementedError
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The nodes it reads."""
+        return ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state of its own."""
+        return 0
+
+    def say(self) -> str:
+        """What it does, in a few words."""
+        return type(self).__name__
+
+
+@dataclass
+class WindowLeaf:
+    """A triple pattern over a window: which rows match, and which columns they give.
+
+    `wanted` has the id that each of s, p, o must have, or None; `columns` the position of each variable;
+    `equal` pairs of positions that hold one variable twice."""
+
+    stream: str
+    intervals: Intervals
+    wanted: tuple[int | None, int | None, int | None]
+    columns: dict[str, int]
+    equal: tuple[tuple[int, int], ...] = ()
+    waiting: Waiting = field(init=False)
+    open_rows: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
+    open_units: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __post_init__(self) -> None:
+        self.waiting = Waiting(self.intervals, len(self.columns))
+
+    def match(self, rows: StreamRows) -> tuple[Ids, Ids]:
+        """(units, values) of the rows that match."""
+        parts = (rows.s, rows.p, rows.o)
+        mask: np.ndarray | None = None
+        for part, wanted in zip(parts, self.wanted, strict=True):
+            if wanted is not None:
+                mask = part == wanted if mask is None else mask & (part == wanted)
+        for a, b in self.equal:
+            same = parts[a] == parts[b]
+            mask = same if mask is None else mask & same
+        units = self.intervals.units(rows)
+        if mask is None:
+            which: slice | Ids = slice(None)
+            size = len(rows)
+        else:
+            which = np.flatnonzero(mask)
+            size = len(which)
+        values = np.empty((len(self.columns), size), np.int64)
+        for i, position in enumerate(self.columns.values()):
+            values[i] = parts[position][which]
+        return units[which], values
+
+
+class JoinWindows(Node):
+    """All window patterns of a group joined with each other and with the stored relations."""
+
+    def __init__(self, windows: list[WindowLeaf], stored: list[tuple[tuple[str, ...], Ids]], graph: bool) -> None:
+        super().__init__()
+        leaves = [Leaf(tuple(w.columns), graph=graph) for w in windows]
+        leaves += [Leaf(columns, stored=rows) for columns, rows in stored]
+        self.windows = windows
+        self.join = WindowJoin(leaves)
+        self.columns = self.join.columns
+
+    def advance(self, step: Step) -> Deltas:
+        batches, owners = [], []
+        for i, window in enumerate(self.windows):
+            rows = step.rows.get(window.stream)
+            if rows is None:
+                rows = NO_ROWS
+            if len(window.open_rows):
+                _, leave = window.intervals.of(window.open_units)
+                known = leave < FOREVER
+                self.join.settle(window.open_rows[known], leave[known])
+                window.open_rows, window.open_units = window.open_rows[~known], window.open_units[~known]
+            values, enter, leave, units = window.waiting.step(*window.match(rows))
+            if len(enter):
+                batches.append(NewRows(i, enter, values, enter, leave))
+                owners.append((window, units, leave))
+        for (window, units, leave), numbers in zip(owners, self.join.add(batches), strict=True):
+            unknown = leave == FOREVER
+            if unknown.any():
+                window.open_rows = np.concatenate([window.open_rows, numbers[unknown]])
+                window.open_units = np.concatenate([window.open_units, units[unknown]])
+        return self.join.results(step.until)
+
+    @property
+    def nbytes(self) -> int:
+        return self.join.nbytes
+
+    def say(self) -> str:
+        orders = "; ".join(f"{j} -> {' -> '.join(map(str, o))}" for j, o in enumerate(self.join.order) if o)
+        return f"join of {len(self.join.leaves)} leaves by intervals" + (f" (probing {orders})" if orders else "")
+
+
+class Stored(Node):
+    """A relation that is there from the beginning."""
+
+    def __init__(self, columns: tuple[str, ...], rows: Ids) -> None:
+        super().__init__()
+        self.columns, self._rows, self._sent = columns, rows, False
+
+    def advance(self, step: Step) -> Deltas:
+        if self._sent:
+            return Deltas.empty(self.columns)
+        self._sent = True
+        size = self._rows.shape[1]
+        return Deltas(self.columns, np.full(size, NEVER), np.ones(size, np.int64), self._rows)
+
+    def say(self) -> str:
+        return f"stored relation of {self._rows.shape[1]} rows"
+
+
+class Filtered(Node):
+    """The rows for which the condition holds."""
+
+    def __init__(self, source: Node, condition: Compiled) -> None:
+        super().__init__()
+        self.source, self.condition, self.columns = source, condition, source.columns
+
+    def advance(self, step: Step) -> Deltas:
+        deltas = self.source.step(step)
+        return deltas.select(self.condition.holds(deltas)) if len(deltas) else deltas
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.source,)
+
+    def say(self) -> str:
+        return "filter"
+
+
+class Extended(Node):
+    """One column more: the value of an expression."""
+
+    def __init__(self, source: Node, name: str, expression: Compiled) -> None:
+        super().__init__()
+        self.source, self.expression = source, expression
+        self.columns = (*source.columns, name)
+
+    def advance(self, step: Step) -> Deltas:
+        deltas = self.source.step(step)
+        if not len(deltas):
+            return Deltas.empty(self.columns)
+        return deltas.with_column(self.columns[-1], self.expression.ids(deltas))
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.source,)
+
+    def say(self) -> str:
+        return f"bind ?{self.columns[-1]}"
+
+
+class Projected(Node):
+    """Some columns; what is not there is unbound."""
+
+    def __init__(self, source: Node, columns: tuple[str, ...]) -> None:
+        super().__init__()
+        self.source, self.columns = source, columns
+
+    def advance(self, step: Step) -> Deltas:
+        return self.source.step(step).project(self.columns)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.source,)
+
+    def say(self) -> str:
+        return "project " + " ".join("?" + c for c in self.columns)
+
+
+class United(Node):
+    """All rows of all inputs."""
+
+    def __init__(self, sources: tuple[Node, ...]) -> None:
+        super().__init__()
+        self.sources = sources
+        self.columns = tuple(dict.fromkeys(c for s in sources for c in s.columns))
+
+    def advance(self, step: Step) -> Deltas:
+        return Deltas.concat([s.step(step) for s in self.sources], self.columns)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.sources
+
+    def say(self) -> str:
+        return "union"
+
+
+class Operated(Node):
+    """An operator with a state of its own on its inputs."""
+
+    def __init__(self, operator: Operator, sources: tuple[Node, ...], words: str) -> None:
+        super().__init__()
+        self.operator, self.sources, self.columns, self._words = operator, sources, operator.columns, words
+        self._initial = getattr(operator, "initial", None)
+
+    def advance(self, step: Step) -> Deltas:
+        out = self.operator.step(*(s.step(step) for s in self.sources), until=step.until)
+        if self._initial is not None:  # what is there before any input: an aggregate over nothing
+            out = Deltas.concat([self._initial(), out], self.columns)
+            self._initial = None
+        return out
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.sources
+
+    @property
+    def nbytes(self) -> int:
+        return self.operator.nbytes
+
+    def say(self) -> str:
+        return self._words
+
+
+_NOTHING = np.zeros(0, np.int64)
+NO_ROWS = StreamRows(_NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING)
+

@@ -1,0 +1,799 @@
+"""GROUP BY, kept up to date.
+
+    out(t) = { (k, agg(G_k)) }      G_k the rows of the input at t whose keys are k
+
+A change of a group at an instant sends its old row with weight -1 and its new one with +1. With keys, a
+group is there while it has rows; without, there is one group, always: `initial` is its row before any input.
+
+Every aggregate is a function of the bag of its members, so that what it says depends neither on their order
+nor on how they came:
+
+    COUNT          bound members; of *, rows
+    SUM, AVG       integers and decimals exactly; doubles and floats as the exact sum, rounded once (not as
+                   the sum of roundings in some order), so that a member that leaves leaves nothing behind.
+                   A member that is unbound or no number, or an integer beyond 64 bits: unbound
+    MIN, MAX       in the order of ORDER BY; equal members: an inline id before a text, then the least one.
+                   ORDER BY is no order among literals of different types (it compares these as text): there
+                   it is what a scan in that same order finds. A member that is unbound: unbound
+    SAMPLE         MIN
+    GROUP_CONCAT   the members' STR, ordered by STR, then DATATYPE, then LANG. No STR: unbound
+    DISTINCT       distinct terms, by id
+
+Numbers, times, booleans and short strings are aggregated as ids, in arrays. Other members of MIN and MAX are
+handed, with all members of their group, to one SPARQL query per batch; see `_Extreme`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, QuerySolutions, Store, Triple
+
+from kelda.engine.deltas import UNBOUND, Deltas, Ids
+from kelda.engine.operators import aggregate_kernels as kernels
+from kelda.errors import UsageError
+from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.ids import Kind, Term, kinds, numeric_values, text, time_values
+
+OPERATIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT")
+
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+_DECIMAL, _FLOAT, _DOUBLE, _INTEGER = (
+    NamedNode(_XSD + name) for name in ("decimal", "float", "double", "integer")
+)
+_TERM = NamedNode("urn:kelda:term")
+_LEAST_ROOM = 64
+
+
+@dataclass(frozen=True)
+class AggregateSpec:
+    """One aggregate: `op` over a column; no column is COUNT(*). `separator` is GROUP_CONCAT's."""
+
+    op: str
+    column: str | None = None
+    distinct: bool = False
+    separator: str | None = None
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The (group, instant) pairs of a batch. `start[r]` is the first run of the group of run r."""
+
+    group: Ids
+    time: Ids
+    start: Ids
+    last: NDArray[np.bool_]  # the last run of its group
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+
+@dataclass(frozen=True)
+class _Members:
+    """Deltas of members in the order of their runs."""
+
+    run: Ids
+    value: Ids
+    weight: Ids
+
+
+class _Aggregate(Protocol):
+    def step(self, runs: _Runs, members: _Members) -> Ids:
+        """Take the deltas; the aggregate's id after each run."""
+        ...
+
+    def resize(self, kept: Ids, room: int) -> None:
+        """Group kept[i] is now group i, and there is room for this many groups."""
+        ...
+
+    @property
+    def empty(self) -> int:
+        """The aggregate of no members."""
+        ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+class GroupBy:
+    """The operator. `columns` are the keys and the aggregates' names."""
+
+    origin = -(2**62)
+    """The time of `initial`."""
+
+    def __init__(
+        self,
+        columns_in: tuple[str, ...],
+        keys: tuple[str, ...],
+        aggregates: tuple[tuple[str, AggregateSpec], ...],
+        dictionary: Dictionary,
+    ) -> None:
+        self.columns_in, self.keys = tuple(columns_in), tuple(keys)
+        self.columns = self.keys + tuple(name for name, _ in aggregates)
+        self._specs = tuple(spec for _, spec in aggregates)
+        for spec in self._specs:
+            _check(spec, self.columns_in)
+        missing = [key for key in self.keys if key not in self.columns_in]
+        if missing:
+            raise UsageError(f"GROUP BY {missing[0]}: the input has no such column; it has {self.columns_in}")
+        self._aggregates = tuple(_build(spec, dictionary) for spec in self._specs)
+        self._groups = _GroupTable(len(self.keys))
+        self._rows = np.zeros(_LEAST_ROOM, np.int64)
+        self._last = np.zeros((len(self._specs), _LEAST_ROOM), np.int64)
+        self._distinct_rows = any(spec.column is None and spec.distinct for spec in self._specs)
+        self._row_numbers = _GroupTable(len(self.columns_in) if self._distinct_rows else 0)
+        self._row_counts = np.zeros(_LEAST_ROOM, np.int64)
+        for aggregate in self._aggregates:
+            aggregate.resize(np.zeros(0, np.int64), _LEAST_ROOM)
+        if not self.keys:
+            self._groups.find(np.zeros((0, 1), np.int64))
+            self._last[:, 0] = [aggregate.empty for aggregate in self._aggregates]
+
+    def initial(self) -> Deltas:
+        """What is there before any input: without keys the row of the empty group, at `origin`."""
+        if self.keys:
+            return Deltas.empty(self.columns)
+        row = np.array([[aggregate.empty] for aggregate in self._aggregates], np.int64).reshape(-1, 1)
+        return Deltas(self.columns, np.array([self.origin], np.int64), np.ones(1, np.int64), row)
+
+    def step(self, *inputs: Deltas, until: int) -> Deltas:
+        """See `Operator.step`."""
+        (deltas,) = inputs
+        if not len(deltas):
+            return Deltas.empty(self.columns)
+        deltas = deltas.project(self.columns_in)
+        key_rows = deltas.values[[self.columns_in.index(key) for key in self.keys]]
+        group = self._groups.find(np.ascontiguousarray(key_rows))
+        self._make_room()
+        order = kernels.by_group(group, self._groups.room)
+        runs, run = _runs(group[order], deltas.time[order])
+        weight = deltas.weight[order]
+        had_rows = self._rows[runs.group] > 0
+        rows = _running(runs, run, weight, self._rows)
+        ids = np.zeros((len(self._specs), len(runs)), np.int64)
+        values: dict[str | None, Ids] = {}
+        for i, (spec, aggregate) in enumerate(zip(self._specs, self._aggregates, strict=True)):
+            if spec.column is None and not spec.distinct:
+                ids[i] = _integer_ids(rows)
+                continue
+            if spec.column not in values:
+                values[spec.column] = self._argument(spec.column, deltas)[order]
+            ids[i] = aggregate.step(runs, _Members(run, values[spec.column], weight))
+        if self._distinct_rows:
+            self._drop_rows(np.unique(values[None]) - 1)
+        out = self._changes(runs, had_rows, rows > 0, ids)
+        if self.keys:
+            gone = runs.group[runs.last & (rows == 0)]
+            self._last[:, gone] = 0
+            self._groups.drop(gone)
+            self._compact()
+        return out
+
+    def _argument(self, column: str | None, deltas: Deltas) -> Ids:
+        """The members of an aggregate; for DISTINCT * the numbers of the rows, from 1."""
+        if column is not None:
+            return deltas.column(column)
+        numbers = self._row_numbers.find(np.ascontiguousarray(deltas.values))
+        if self._row_numbers.room > len(self._row_counts):
+            self._row_counts = _resized(self._row_counts, slice(None), self._row_numbers.room)
+        np.add.at(self._row_counts, numbers, deltas.weight)
+        return numbers + 1
+
+    def _drop_rows(self, touched: Ids) -> None:
+        self._row_numbers.drop(touched[self._row_counts[touched] == 0])
+
+    def _changes(
+        self, runs: _Runs, had_rows: NDArray[np.bool_], has_rows: NDArray[np.bool_], ids: Ids
+    ) -> Deltas:
+        """Old rows taken away, new ones added, where they differ. `had_rows` is before the batch."""
+        first = runs.start == np.arange(len(runs))
+        now, was = has_rows, np.where(first, had_rows, np.roll(has_rows, 1))
+        if not self.keys:
+            now = was = np.ones(len(runs), np.bool_)
+        old = np.where(first, self._last[:, runs.group], np.roll(ids, 1, axis=1))
+        self._last[:, runs.group[runs.last]] = ids[:, runs.last]
+        differs = (was != now) | (old != ids).any(axis=0)
+        minus, plus = np.flatnonzero(differs & was), np.flatnonzero(differs & now)
+        which = np.concatenate([minus, plus])
+        keys = self._groups.keys[:, runs.group[which]]
+        values = np.concatenate([keys, np.concatenate([old[:, minus], ids[:, plus]], axis=1)])
+        weight = np.repeat(np.array([-1, 1], np.int64), [len(minus), len(plus)])
+        time = runs.time[which]
+        order = np.argsort(time, kind="stable")
+        return Deltas(self.columns, time[order], weight[order], np.ascontiguousarray(values[:, order]))
+
+    def _make_room(self) -> None:
+        if self._groups.room > len(self._rows):
+            self._resize(np.arange(len(self._rows)), self._groups.room)
+
+    def _compact(self) -> None:
+        """Let go of memory that groups long gone took."""
+        if self._groups.room > _LEAST_ROOM and 8 * len(self._groups) < self._groups.room:
+            kept = self._groups.compact()
+            self._resize(kept, self._groups.room)
+
+    def _resize(self, kept: Ids, room: int) -> None:
+        self._rows = _resized(self._rows, kept, room)
+        self._last = _resized(self._last, kept, room)
+        for aggregate in self._aggregates:
+            aggregate.resize(kept, room)
+
+    def __len__(self) -> int:
+        """How many groups there are."""
+        return len(self._groups)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held."""
+        own = self._rows.nbytes + self._last.nbytes + self._row_counts.nbytes
+        tables = self._groups.nbytes + self._row_numbers.nbytes
+        return own + tables + sum(aggregate.nbytes for aggregate in self._aggregates)
+
+
+def _check(spec: AggregateSpec, columns: tuple[str, ...]) -> None:
+    if spec.op not in OPERATIONS:
+        raise UsageError(f"{spec.op} is no aggregate; there are {', '.join(OPERATIONS)}")
+    if spec.column is None and spec.op != "COUNT":
+        raise UsageError(f"{spec.op} needs a column; only COUNT can do without")
+    if spec.column is not None and spec.column not in columns:
+        raise UsageError(f"{spec.op}({spec.column}): the input has no such column; it has {columns}")
+
+
+def _build(spec: AggregateSpec, dictionary: Dictionary) -> _Aggregate:
+    if spec.op in ("MIN", "MAX", "SAMPLE"):
+        return _Extreme(spec.op == "MAX", dictionary)
+    if spec.op == "GROUP_CONCAT":
+        return _Concat(spec.distinct, " " if spec.separator is None else spec.separator, dictionary)
+    plain: _Aggregate = _Count() if spec.op == "COUNT" else _Sum(spec.op == "AVG", dictionary)
+    return _Distinct(plain) if spec.distinct else plain
+
+
+# ---------------------------------------------------------------------------- runs
+
+
+def _runs(group: Ids, time: Ids) -> tuple[_Runs, Ids]:
+    """The runs of deltas that are in the order of (group, time), and the run of each delta."""
+    new_group = np.ones(len(group), np.bool_)
+    new_group[1:] = group[1:] != group[:-1]
+    new = new_group.copy()
+    new[1:] |= time[1:] != time[:-1]
+    heads = np.flatnonzero(new)
+    first = new_group[heads]
+    start = np.maximum.accumulate(np.where(first, np.arange(len(heads)), 0))
+    return _Runs(group[heads], time[heads], start, np.append(first[1:], True)), np.cumsum(new) - 1
+
+
+def _running(runs: _Runs, run: Ids, change: Ids, state: Ids) -> Ids:
+    """The state of each run's group after it: a sum of changes on top of `state`, which moves on.
+
+    Sums wrap around at 64 bits on the way, which does no harm to what fits in the end."""
+    total = np.zeros(len(run) + 1, np.int64)
+    np.cumsum(change, out=total[1:])
+    bounds = np.searchsorted(run, np.arange(len(runs) + 1))
+    after = state[runs.group] + total[bounds[1:]] - total[bounds[runs.start]]
+    state[runs.group[runs.last]] = after[runs.last]
+    return after
+
+
+def _resized(array: Ids, kept: Ids | slice, room: int) -> Ids:
+    """`array[..., kept]`, with zeros after it."""
+    some = array[..., kept]
+    out = np.zeros((*array.shape[:-1], room), array.dtype)
+    out[..., : some.shape[-1]] = some
+    return out
+
+
+def _power(least: int) -> int:
+    return max(_LEAST_ROOM, 1 << (least - 1).bit_length())
+
+
+class _GroupTable:
+    """Rows of ids and their numbers, as laid out in `aggregate_kernels`."""
+
+    def __init__(self, width: int) -> None:
+        self.meta = np.zeros(3, np.int64)
+        self.keys = np.zeros((width, _LEAST_ROOM), np.int64)
+        self.spare = np.zeros(_LEAST_ROOM, np.int64)
+        self.slots = np.zeros(2 * _LEAST_ROOM, np.int64)
+
+    def __len__(self) -> int:
+        return int(self.meta[0])
+
+    @property
+    def room(self) -> int:
+        return len(self.spare)
+
+    @property
+    def nbytes(self) -> int:
+        return self.keys.nbytes + self.spare.nbytes + self.slots.nbytes
+
+    def find(self, rows: Ids) -> Ids:
+        """The numbers of rows, new ones where need be."""
+        pending, parts = 0, []
+        while pending < rows.shape[1]:
+            # Room for as many again as there are, so that a batch of few groups costs little memory.
+            chunk = rows[:, pending : pending + max(_LEAST_ROOM, len(self))]
+            if len(self) + chunk.shape[1] > self.room:
+                self._rebuild(self.numbers(), _power(len(self) + chunk.shape[1]), renumber=False)
+            parts.append(
+                kernels.find_groups(self.slots, self.keys, self.spare, self.meta, np.ascontiguousarray(chunk))
+            )
+            pending += chunk.shape[1]
+        return np.concatenate(parts)
+
+    def drop(self, numbers: Ids) -> None:
+        """These rows are gone."""
+        kernels.drop_groups(self.slots, self.keys, self.spare, self.meta, numbers)
+
+    def numbers(self) -> Ids:
+        """All numbers in use."""
+        return np.sort(self.slots[self.slots > 0] - 1)
+
+    def compact(self) -> Ids:
+        """Number the rows anew, without gaps; the old numbers in the order of the new ones."""
+        kept = self.numbers()
+        self._rebuild(kept, _power(2 * len(kept)), renumber=True)
+        return kept
+
+    def _rebuild(self, kept: Ids, room: int, renumber: bool) -> None:
+        old = self.keys
+        if not renumber:
+            self.keys, self.spare = _resized(old, slice(None), room), _resized(self.spare, slice(None), room)
+            self.slots = np.zeros(2 * room, np.int64)
+            kernels.place_groups(self.slots, self.keys, kept)
+            return
+        self.keys, self.spare = _resized(old, kept, room), np.zeros(room, np.int64)
+        self.slots, self.meta = np.zeros(2 * room, np.int64), np.array([len(kept), len(kept), 0], np.int64)
+        kernels.place_groups(self.slots, self.keys, np.arange(len(kept)))
+
+
+class _MemberTable:
+    """(group, member) -> count, as laid out in `aggregate_kernels`; `sign` -1 keeps the least, +1 the
+    greatest member at hand."""
+
+    def __init__(self, sign: int = 0, always: bool = False) -> None:
+        self.sign, self.always = sign, always
+        self.head = np.full(_LEAST_ROOM, -1, np.int64)
+        self.best = self.head.copy()
+        self.classes = np.zeros((kernels.CLASSES, _LEAST_ROOM), np.int64)
+        self._allocate(_LEAST_ROOM)
+
+    def _allocate(self, room: int) -> None:
+        self.meta, self.spare = np.zeros(3, np.int64), np.zeros(room, np.int64)
+        self.entries, self.slots = np.zeros((kernels.FIELDS, room), np.int64), np.zeros(2 * room, np.int64)
+
+    def __len__(self) -> int:
+        return int(self.meta[0])
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.head, self.best, self.classes, self.spare, self.entries, self.slots)
+        return sum(array.nbytes for array in arrays)
+
+    def step(self, runs: _Runs, members: _Members, key: Ids, kind: Ids) -> tuple[Ids, Ids, Ids]:
+        """See `aggregate_kernels.members_step`."""
+        need, room = len(self) + len(members.run), len(self.spare)
+        if need > room or (room > _LEAST_ROOM and 16 * need < room):
+            self._rebuild(np.arange(len(self.head)), len(self.head), _power(need + need // 2))
+        return kernels.members_step(
+            self.slots, self.entries, self.spare, self.meta, self.head, self.classes, self.best, self.sign,
+            self.always, runs.group, members.run, members.value, members.weight, key, kind,
+        )  # fmt: skip
+
+    def resize(self, kept: Ids, room: int) -> None:
+        if len(kept) == len(self.head) and (kept == np.arange(len(kept))).all():  # more room, no more
+            more = np.full(room - len(kept), -1, np.int64)
+            self.head, self.best = np.append(self.head, more), np.append(self.best, more)
+            self.classes = _resized(self.classes, kept, room)
+        else:
+            self._rebuild(kept, room, _power(2 * len(self)))
+
+    def _rebuild(self, kept: Ids, groups: int, room: int) -> None:
+        old, live = self.entries, self.slots[self.slots > 0] - 1
+        number = np.full(len(self.head), -1, np.int64)
+        number[kept] = np.arange(len(kept))
+        self._allocate(room)
+        self.classes = _resized(self.classes, kept, groups)
+        self.head, self.best = np.full(groups, -1, np.int64), np.full(groups, -1, np.int64)
+        kernels.insert_members(
+            self.slots, self.entries, self.spare, self.meta, self.head, self.best, self.sign,
+            number[old[kernels.GROUP, live]], old, live,
+        )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------- aggregates
+
+
+class _Count:
+    """How many members are bound."""
+
+    empty = int(np.int64(-(2**63)) | np.int64(Kind.INTEGER << 58))
+
+    def __init__(self) -> None:
+        self._state = np.zeros(_LEAST_ROOM, np.int64)
+
+    def step(self, runs: _Runs, members: _Members) -> Ids:
+        bound = np.where(members.value != UNBOUND, members.weight, 0)
+        return _integer_ids(_running(runs, members.run, bound, self._state))
+
+    def resize(self, kept: Ids, room: int) -> None:
+        self._state = _resized(self._state, kept, room)
+
+    @property
+    def nbytes(self) -> int:
+        return self._state.nbytes
+
+
+class _Distinct:
+    """An aggregate over the set of its members: it is told only when one comes or goes."""
+
+    def __init__(self, inner: _Aggregate) -> None:
+        self._inner, self._table = inner, _MemberTable()
+
+    @property
+    def empty(self) -> int:
+        return self._inner.empty
+
+    def step(self, runs: _Runs, members: _Members) -> Ids:
+        nothing = np.zeros(len(members.run), np.int64)
+        changes, _, _ = self._table.step(runs, members, nothing, nothing)
+        return self._inner.step(runs, _Members(changes[0], changes[1], changes[2]))
+
+    def resize(self, kept: Ids, room: int) -> None:
+        self._table.resize(kept, room)
+        self._inner.resize(kept, room)
+
+    @property
+    def nbytes(self) -> int:
+        return self._table.nbytes + self._inner.nbytes
+
+
+# What _Sum adds up: a number is ((HIGH · 2^30 + LOW) · 10^9 + UPPER) · 10^9 + LOWER, by 10^18. Digits are
+# small enough that their sums never overflow, so they are put in order only where a result is wanted.
+_HIGH, _LOW, _UPPER, _LOWER, _DECIMALS, _BAD, _FLOATS, _DOUBLES, _INF, _MINUS_INF, _NAN, _ALL = range(12)
+_BILLION, _LOW_BITS = 10**9, 30
+_MANY = 1 << 16
+
+
+class _Sum:
+    """SUM, and AVG, which is the sum by the number of members (a decimal for integers)."""
+
+    empty = _Count.empty
+
+    def __init__(self, average: bool, dictionary: Dictionary) -> None:
+        self._average, self._dictionary = average, dictionary
+        self._state = np.zeros((12, _LEAST_ROOM), np.int64)
+        self._doubles: Ids | None = None  # exact sums, once there are doubles
+        self._odd: dict[int, tuple[int, float, str]] = {}
+
+    def step(self, runs: _Runs, members: _Members) -> Ids:
+        change, number = self._digits(members.value)
+        after = np.zeros((12, len(runs)), np.int64)
+        for i in range(12):
+            if i in change:
+                after[i] = _running(runs, members.run, change[i] * members.weight, self._state[i])
+            else:
+                after[i] = self._state[i][runs.group]
+        good = after[_BAD] == 0
+        inexact = good & (after[_FLOATS] + after[_DOUBLES] > 0)
+        sums = np.zeros(0)
+        if number is not None and self._doubles is None:
+            self._doubles = np.zeros((self._state.shape[1], kernels.LIMBS), np.int64)
+        if self._doubles is not None:
+            number = np.zeros(len(members.run)) if number is None else number
+            some = number != 0
+            sums = kernels.double_sums(
+                self._doubles, runs.group, members.run[some], number[some], members.weight[some], inexact
+            )
+        return self._results(after, good, inexact, sums)
+
+    def resize(self, kept: Ids, room: int) -> None:
+        self._state = _resized(self._state, kept, room)
+        if self._doubles is not None:
+            # Where no doubles are left, there is nothing to keep.
+            if self._state[_FLOATS].any() or self._state[_DOUBLES].any():
+                self._doubles = np.ascontiguousarray(_resized(self._doubles.T, kept, room).T)
+            else:
+                self._doubles = None
+
+    @property
+    def nbytes(self) -> int:
+        return self._state.nbytes + (0 if self._doubles is None else self._doubles.nbytes)
+
+    # ------------------------------------------------------------------ members to digits
+
+    def _digits(self, ids: Ids) -> tuple[dict[int, Ids], NDArray[np.float64] | None]:
+        """What each member adds to the state (rows that are all 0 left out), and the finite doubles."""
+        kind = kinds(ids)
+        whole_kind = kind == Kind.INTEGER
+        out: dict[int, Ids] = {_ALL: np.ones(len(ids), np.int64)}
+        whole = np.where(whole_kind, ids << 6 >> 6, 0)
+        if whole_kind.all():
+            return out | {_HIGH: whole >> _LOW_BITS, _LOW: whole & (1 << _LOW_BITS) - 1}, None
+        decimal = kind == Kind.DECIMAL
+        scale = np.where(decimal, ids >> 54 & 15, 0)
+        mantissa, unit = np.where(decimal, ids << 10 >> 10, 0), 10**scale
+        whole = np.where(decimal, mantissa // unit, whole)
+        fraction = np.where(decimal, mantissa % unit * 10 ** (18 - scale), 0)
+        out[_HIGH], out[_LOW] = whole >> _LOW_BITS, whole & (1 << _LOW_BITS) - 1
+        out[_UPPER], out[_LOWER] = fraction // _BILLION, fraction % _BILLION
+        single = (kind == Kind.FLOAT) | (kind == Kind.FLOAT_E)
+        double = (kind == Kind.DOUBLE) | (kind == Kind.DOUBLE_E)
+        bad = ~(whole_kind | decimal | single | double)
+        number = np.where(single | double, numeric_values(ids)[0], 0.0)
+        odd = np.flatnonzero(ids > 0)
+        if odd.size:
+            distinct, places = np.unique(ids[odd], return_inverse=True)
+            exact, inexact, names = zip(*self._odd_numbers(distinct.tolist()), strict=True)
+            place = np.asarray(places)
+            name = np.array(names)[place]
+            number[odd] = np.array(inexact, np.float64)[place]
+            for row, digit in enumerate(np.array([_split(v) for v in exact], np.int64).T):
+                out[row][odd] = digit[place]
+            decimal[odd], single[odd], double[odd] = name == "decimal", name == "float", name == "double"
+            bad[odd] = name == ""
+        out |= {row: which.astype(np.int64) for row, which in (
+            (_DECIMALS, decimal), (_BAD, bad), (_FLOATS, single), (_DOUBLES, double),
+            (_INF, number == np.inf), (_MINUS_INF, number == -np.inf), (_NAN, np.isnan(number)),
+        )}  # fmt: skip
+        number[~np.isfinite(number)] = 0
+        return {row: added for row, added in out.items() if added.any()}, number if number.any() else None
+
+    def _odd_numbers(self, ids: list[int]) -> list[tuple[int, float, str]]:
+        """Of hashed ids: (exact value · 10^18, value of a double or float, type or '' if no number)."""
+        new = [id for id in ids if id not in self._odd]
+        if new:
+            if len(self._odd) > _MANY:
+                self._odd = {id: self._odd[id] for id in ids if id in self._odd}
+            literals = self._dictionary.terms(new)
+            for id, value in zip(new, _query_each("?t + 0", literals), strict=True):
+                self._odd[id] = _number(value)
+        return [self._odd[id] for id in ids]
+
+    # ------------------------------------------------------------------ digits to ids
+
+    def _results(
+        self, after: Ids, good: NDArray[np.bool_], inexact: NDArray[np.bool_], sums: NDArray[np.float64]
+    ) -> Ids:
+        ids = np.zeros(len(good), np.int64)
+        upper = after[_UPPER] + after[_LOWER] // _BILLION
+        low = after[_LOW] + upper // _BILLION
+        high = after[_HIGH] + (low >> _LOW_BITS)
+        low &= (1 << _LOW_BITS) - 1
+        fraction = upper % _BILLION * _BILLION + after[_LOWER] % _BILLION
+        whole, count = (high << _LOW_BITS) | low, after[_ALL]
+        exact = good & ~inexact
+        fits = np.abs(high) < 1 << 62 - _LOW_BITS
+        integral = exact & ((after[_DECIMALS] == 0) & (not self._average) | (count == 0))
+        inline = integral & fits & (np.abs(whole) < 1 << 57)
+        ids[inline] = _integer_ids(whole[inline])
+        plain = np.flatnonzero(exact & ~integral & fits)
+        if plain.size:
+            negative = whole[plain] < 0
+            below = fraction[plain]
+            borrow = negative & (below > 0)
+            size = np.where(negative, -whole[plain] - borrow, whole[plain])
+            below = np.where(borrow, 10**18 - below, below)
+            if self._average:
+                size, below = kernels.quotients(size, below, count[plain])
+            ids[plain] = self._decimal_ids(negative, size, below)
+        for i in np.flatnonzero(exact & ~inline & ~(~integral & fits)).tolist():
+            total = ((int(high[i]) << _LOW_BITS) + int(low[i])) * 10**18 + int(fraction[i])
+            ids[i] = self._large(total, int(count[i]), bool(after[_DECIMALS, i] > 0))
+        if inexact.any():
+            exact_part = high * float(1 << _LOW_BITS) + low + fraction / 1e18
+            self._inexact_ids(ids, np.flatnonzero(inexact), after, sums, exact_part)
+        return ids
+
+    def _decimal_ids(self, negative: NDArray[np.bool_], whole: Ids, fraction: Ids) -> Ids:
+        dictionary = self._dictionary
+        ids, texts, starts, ends = kernels.decimal_ids(negative, whole, fraction, np.uint64(dictionary.seed))
+        hashed = ids > 0
+        dictionary.add_batch(ids[hashed], texts, starts[hashed], ends[hashed])
+        return ids
+
+    def _large(self, total: int, count: int, decimal: bool) -> int:
+        """Sums near or beyond the limits of 64 bits for integers, 128 bits for decimals (by 10^18)."""
+        if not decimal and not -(2**63) <= total // 10**18 < 2**63:
+            return UNBOUND
+        if not -(2**127) <= total < 2**127:
+            return UNBOUND
+        if not decimal and not self._average:
+            return self._dictionary.encode(Literal(str(total // 10**18), datatype=_INTEGER))
+        size = abs(total) // count if self._average else abs(total)
+        lexical = f"{size // 10**18}.{size % 10**18:018}".rstrip("0").rstrip(".")
+        sign = "-" if total < 0 and size else ""
+        return self._dictionary.encode(Literal(sign + lexical, datatype=_DECIMAL))
+
+    def _inexact_ids(
+        self, ids: Ids, which: Ids, after: Ids, sums: NDArray[np.float64], exact_part: NDArray[np.float64]
+    ) -> None:
+        some = after[:, which]
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = sums[which] + exact_part[which]
+            total[some[_INF] > 0] = np.inf
+            total[some[_MINUS_INF] > 0] = -np.inf
+            total[(some[_NAN] > 0) | ((some[_INF] > 0) & (some[_MINUS_INF] > 0))] = np.nan
+            double = some[_DOUBLES] > 0
+            if self._average:
+                single = total.astype(np.float32) / some[_ALL].astype(np.float32)
+                total = np.where(double, total / some[_ALL], single)
+            total = np.where(double, total, total.astype(np.float32)) + 0.0
+        for is_double in (True, False):
+            mine = double == is_double
+            distinct, places = np.unique(total[mine], return_inverse=True)
+            encoded = [self._dictionary.encode(_inexact_literal(v, is_double)) for v in distinct.tolist()]
+            ids[which[mine]] = np.array(encoded, np.int64)[places]
+
+
+class _Extreme:
+    """MIN and MAX over the members at hand.
+
+    Members of one kind (numbers, times, short strings, …) are compared by keys. A group that has others, or
+    several kinds, is handed over whole, at each instant at which it changes, to a query of the store.
+    """
+
+    empty = UNBOUND
+
+    def __init__(self, greatest: bool, dictionary: Dictionary) -> None:
+        self._op, self._dictionary = "MAX" if greatest else "MIN", dictionary
+        self._table = _MemberTable(1 if greatest else -1)
+
+    def step(self, runs: _Runs, members: _Members) -> Ids:
+        key, kind = _sort_keys(members.value)
+        _, extreme, snapshot = self._table.step(runs, members, key, kind)
+        if snapshot.shape[1]:
+            self._ask(extreme, snapshot)
+        return extreme
+
+    def resize(self, kept: Ids, room: int) -> None:
+        self._table.resize(kept, room)
+
+    @property
+    def nbytes(self) -> int:
+        return self._table.nbytes
+
+    def _ask(self, extreme: Ids, snapshot: Ids) -> None:
+        """Fill in the runs of the snapshot."""
+        distinct, places = np.unique(snapshot[1], return_inverse=True)
+        terms = self._dictionary.terms(distinct)
+        # Scanned in an order that depends on the terms alone: inline ids, then texts.
+        hashed = sorted(range(len(terms)), key=lambda i: "" if distinct[i] < 0 else text(terms[i]))  # type: ignore[arg-type]
+        rank = np.empty(len(terms), np.int64)
+        rank[hashed] = np.arange(len(terms))
+        order = np.lexsort((rank[places], snapshot[0]))
+        stored = _query_each("?t", terms)
+        # The store may spell a number its own way: the first member with that value is the one it means.
+        rows = [(int(snapshot[0, i]), int(places[i])) for i in order.tolist()]
+        first: dict[tuple[int, object], int] = {}
+        for run, i in rows:
+            first.setdefault((run, stored[i]), int(distinct[i]))
+        table = " ".join(f"({run} {i})" for run, i in rows)
+        query = f"SELECT ?g ({self._op}({_TERM}(?i)) AS ?x) {{ VALUES (?g ?i) {{ {table} }} }} GROUP BY ?g"
+        for solution in _ask_store(query, terms):
+            run = int(solution["g"].value)
+            extreme[run] = first[run, solution["x"]]
+
+
+class _Concat:
+    """GROUP_CONCAT, made anew from all members of a group whenever it changes."""
+
+    def __init__(self, distinct: bool, separator: str, dictionary: Dictionary) -> None:
+        self._distinct, self._separator, self._dictionary = distinct, separator, dictionary
+        self._table = _MemberTable(always=True)
+
+    @property
+    def empty(self) -> int:
+        return self._dictionary.encode(Literal(""))
+
+    def step(self, runs: _Runs, members: _Members) -> Ids:
+        nothing = np.zeros(len(members.run), np.int64)
+        _, _, snapshot = self._table.step(runs, members, nothing, nothing)
+        distinct, places = np.unique(snapshot[1], return_inverse=True)
+        keys = [_text_key(term) for term in self._dictionary.terms(distinct)]
+        by_text = sorted(range(len(keys)), key=lambda i: keys[i] or ("", "", ""))
+        rank = np.empty(len(keys), np.int64)
+        rank[by_text] = np.arange(len(keys))
+        parts: list[list[str] | None] = [[] for _ in range(len(runs))]
+        for i in np.lexsort((rank[places], snapshot[0])).tolist():
+            run, key = snapshot[0, i], keys[places[i]]
+            part = parts[run]
+            if key is None:
+                parts[run] = None
+            elif part is not None:
+                part.extend([key[0]] * (1 if self._distinct else int(snapshot[2, i])))
+        encode, join = self._dictionary.encode, self._separator.join
+        return np.array([UNBOUND if p is None else encode(Literal(join(p))) for p in parts], np.int64)
+
+    def resize(self, kept: Ids, room: int) -> None:
+        self._table.resize(kept, room)
+
+    @property
+    def nbytes(self) -> int:
+        return self._table.nbytes
+
+
+# ---------------------------------------------------------------------------- terms
+
+
+def _integer_ids(values: Ids) -> Ids:
+    """The ids of integers below 2^57."""
+    return np.int64(_Count.empty) | (values & (1 << 58) - 1)
+
+
+def _sort_keys(ids: Ids) -> tuple[Ids, Ids]:
+    """(key, class) of each id: within a class, keys are ordered as the terms are. 0 unbound, 1 no key."""
+    kind = kinds(ids)
+    numbers, valid = numeric_values(ids)
+    bits = numbers.view(np.int64)
+    single = (kind == Kind.FLOAT) | (kind == Kind.FLOAT_E)  # compared with a float, a decimal is rounded
+    moment, is_time, zoned = time_values(ids)
+    inline = ids & (1 << 58) - 1
+    choices = [
+        ids == UNBOUND,
+        single,
+        valid,
+        is_time & zoned,
+        is_time,
+        kind == Kind.STRING,
+        kind == Kind.BOOLEAN,
+    ]
+    number_key = bits ^ (bits >> 63 & np.int64(2**63 - 1))
+    keys = [np.zeros_like(ids), number_key, number_key, moment, moment, inline, inline]
+    return np.select(choices, keys, 0), np.select(choices, [0, 7, 2, 3, 4, 5, 6], 1)
+
+
+def _ask_store(query: str, terms: list[Term | DefaultGraph]) -> QuerySolutions:
+    """Solutions of a query that says `_TERM(i)` for terms[i]; VALUES itself could hold no blank nodes."""
+    solutions = Store().query(query, custom_functions={_TERM: lambda i: terms[int(i.value)]})  # type: ignore[dict-item, return-value]
+    assert isinstance(solutions, QuerySolutions)
+    return solutions
+
+
+def _query_each(expression: str, terms: list[Term | DefaultGraph]) -> list[object]:
+    """A SPARQL expression over ?t for each term; None where it is an error."""
+    indexes = " ".join(map(str, range(len(terms))))
+    query = f"SELECT ?i ({_TERM}(?i) AS ?t) ({expression} AS ?v) {{ VALUES ?i {{ {indexes} }} }}"
+    out: list[object] = [None] * len(terms)
+    for solution in _ask_store(query, terms):
+        out[int(solution["i"].value)] = solution["v"]
+    return out
+
+
+def _number(value: object) -> tuple[int, float, str]:
+    if not isinstance(value, Literal):
+        return 0, 0.0, ""
+    if value.datatype in (_DOUBLE, _FLOAT):
+        return 0, float(value.value), "double" if value.datatype == _DOUBLE else "float"
+    if value.datatype not in (_INTEGER, _DECIMAL):
+        return 0, 0.0, ""
+    whole, _, fraction = value.value.partition(".")
+    exact = int(whole + fraction.ljust(18, "0"))
+    return exact, 0.0, "decimal" if value.datatype == _DECIMAL else "integer"
+
+
+def _split(exact: int) -> tuple[int, int, int, int]:
+    whole, fraction = divmod(exact, 10**18)
+    return whole >> _LOW_BITS, whole & (1 << _LOW_BITS) - 1, fraction // _BILLION, fraction % _BILLION
+
+
+def _inexact_literal(value: float, double: bool) -> Literal:
+    if double:
+        return Literal(value)
+    if np.isfinite(value):
+        lexical = np.format_float_positional(np.float32(value), unique=True, trim="-")
+    else:
+        lexical = Literal(value).value
+    return Literal(lexical, datatype=_FLOAT)
+
+
+def _text_key(term: Term | DefaultGraph) -> tuple[str, str, str] | None:
+    """(STR, DATATYPE, LANG), '' where there is none; None for a term without STR."""
+    if isinstance(term, Literal):
+        return term.value, term.datatype.value, term.language or ""
+    if isinstance(term, BlankNode | Triple | DefaultGraph):
+        return None
+    return term.value, "", ""

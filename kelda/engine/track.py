@@ -1,0 +1,61 @@
+"""When a window changes and whether it is empty: what report policies ask, whatever the query reads."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kelda.engine.clock import FOREVER
+from kelda.engine.deltas import Ids
+from kelda.engine.intervals import CountIntervals, Intervals, StreamRows, TimeIntervals, Waiting
+
+
+class WindowTrack:
+    """Follows all elements of a window's stream. Elements enter and leave in order, so the window at
+    t holds (how many have entered) - (how many have left) of them."""
+
+    def __init__(self, intervals: Intervals) -> None:
+        self.intervals = intervals
+        self._waiting = Waiting(intervals, 0)
+        self._open = np.zeros(0, np.int64)  # units inside whose end is not known yet
+        self._enters = np.zeros(0, np.int64)  # instants not passed yet, ascending
+        self._leaves = np.zeros(0, np.int64)
+        self._inside = 0  # elements inside at the last instant passed
+
+    @property
+    def slide(self) -> int | None:
+        return self.intervals.slide if isinstance(self.intervals, TimeIntervals) else None
+
+    def take(self, rows: StreamRows) -> None:
+        """The elements of a step (`intervals.observe` was called)."""
+        if len(self._open):
+            _, leave = self.intervals.of(self._open)
+            known = leave < FOREVER
+            self._leaves = np.concatenate([self._leaves, leave[known]])
+            self._open = self._open[~known]
+        units = self.intervals.units(rows)
+        if isinstance(self.intervals, CountIntervals) and len(units):
+            heads = np.ones(len(units), np.bool_)
+            heads[1:] = units[1:] != units[:-1]
+            units = units[heads]
+        _, enter, leave, units = self._waiting.step(units, np.zeros((0, len(units)), np.int64))
+        self._enters = np.concatenate([self._enters, enter])
+        known = leave < FOREVER
+        self._leaves = np.concatenate([self._leaves, leave[known]])
+        if isinstance(self.intervals, CountIntervals):
+            self._open = np.concatenate([self._open, units[~known]])
+
+    def changes(self, until: int) -> Ids:
+        """The instants up to `until` at which elements enter or leave."""
+        instants = np.unique(np.concatenate([self._enters, self._leaves]))
+        return instants[instants <= until]
+
+    def holds(self, instants: Ids) -> Ids:
+        """How many elements are inside at each of these instants."""
+        entered = np.searchsorted(self._enters, instants, "right")
+        return self._inside + entered - np.searchsorted(self._leaves, instants, "right")
+
+    def passed(self, until: int) -> None:
+        """Forget what lies behind."""
+        self._inside = int(self.holds(np.array([until], np.int64))[0])
+        self._enters = self._enters[self._enters > until]
+        self._leaves = self._leaves[self._leaves > until]

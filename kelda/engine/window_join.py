@@ -1,0 +1,377 @@
+"""The multiway join of windows and stored relations, by intervals.
+
+A row of a leaf (a triple pattern over a window, or a stored sub-query) stands in its window during
+[enter, leave). A result is one row per leaf that agree on their shared variables; it stands during
+
+    [ max enter , min leave )        if that is any time at all
+
+so it is new at its start and gone at its end, and nothing is joined again when rows leave. A result
+is found once, by the row that was inserted last: that row probes the other leaves one after another,
+in the order that the sizes of the indexes suggest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kelda.engine import window_join_kernels as kernels
+from kelda.engine.clock import FOREVER, NEVER
+from kelda.engine.deltas import Deltas, Ids
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """What a leaf brings: its variables, and its rows if they are stored.
+
+    `graph`: its window is a graph, in which a row that comes again replaces its earlier copy."""
+
+    columns: tuple[str, ...]
+    stored: Ids | None = None  # (columns, rows)
+    graph: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewRows:
+    """Rows of leaf number `leaf` in the order of `time`, their arrival."""
+
+    leaf: int
+    time: Ids
+    values: Ids
+    enter: Ids
+    leave: Ids
+
+
+@dataclass
+class _Index:
+    leaf: int
+    keys: tuple[int, ...]
+    hashes: NDArray[np.uint64]
+    heads: Ids
+    used: int = 0
+
+
+@dataclass
+class _Table:
+    """The columns of all rows; see the kernels for the places of rows."""
+
+    width: int
+    stored: int
+    capacity: int = 1024
+    values: Ids = field(init=False)
+    leaf: Ids = field(init=False)
+    enter: Ids = field(init=False)
+    leave: Ids = field(init=False)
+    fades: Ids = field(init=False)
+
+    def __post_init__(self) -> None:
+        size = self.stored + self.capacity
+        self.values = np.zeros((self.width, size), np.int64)
+        self.leaf, self.enter, self.leave, self.fades = (np.zeros(size, np.int64) for _ in range(4))
+
+    @property
+    def mask(self) -> int:
+        return self.capacity - 1
+
+    def place(self, rows: Ids) -> Ids:
+        return np.where(rows < self.stored, rows, self.stored + ((rows - self.stored) & self.mask))
+
+
+class WindowJoin:
+    """The join of its leaves; `step` takes new rows and gives the results' deltas."""
+
+    def __init__(self, leaves: Sequence[Leaf]) -> None:
+        self.leaves = tuple(leaves)
+        self.columns = tuple(dict.fromkeys(name for leaf in leaves for name in leaf.columns))
+        self._home = {
+            name: next((i, leaf.columns.index(name)) for i, leaf in enumerate(leaves) if name in leaf.columns)
+            for name in self.columns
+        }
+        stored = sum(0 if leaf.stored is None else leaf.stored.shape[1] for leaf in leaves)
+        width = max((len(leaf.columns) for leaf in leaves), default=0)
+        self._table = _Table(max(width, 1), stored)
+        self._oldest = self._joined = self._end = stored  # rows [joined, end) are not in the indexes yet
+        self._indexes: list[_Index] = []
+        self._by_key: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._before = np.full((0, stored + self._table.capacity), -1, np.int64)
+        self._live = np.zeros(len(leaves), np.int64)  # rows inserted and not yet swept, per leaf
+        k = len(leaves)
+        self._rows = np.zeros((0, k), np.int64)
+        self._start = np.zeros(0, np.int64)
+        self._sent = np.zeros(0, np.bool_)
+        self.probes = np.zeros((k, max(k - 1, 1)), np.int64)
+        self.order: list[list[int]] = [[] for _ in leaves]
+        self._load_stored()
+        self._copies = np.array(
+            [self._index(i, tuple(range(len(l.columns)))) if l.graph else -1 for i, l in enumerate(leaves)],
+            np.int64,
+        )
+
+    def _load_stored(self) -> None:
+        at, table = 0, self._table
+        for i, leaf in enumerate(self.leaves):
+            if leaf.stored is None:
+                continue
+            size = leaf.stored.shape[1]
+            table.values[: len(leaf.columns), at : at + size] = leaf.stored
+            table.leaf[at : at + size] = i
+            table.enter[at : at + size] = NEVER
+            table.leave[at : at + size] = FOREVER
+            table.fades[at : at + size] = FOREVER
+            self._live[i] = size
+            at += size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of rows, indexes and standing results."""
+        table = self._table
+        arrays = [table.values, table.leaf, table.enter, table.leave, table.fades, self._before, self._rows]
+        arrays += [a for index in self._indexes for a in (index.hashes, index.heads)]
+        return sum(a.nbytes for a in arrays)
+
+    @property
+    def standing(self) -> int:
+        """How many results stand or are about to."""
+        return len(self._start)
+
+    # -------------------------------------------------------------------- steps
+
+    def settle(self, rows: Ids, leave: Ids) -> None:
+        """Tell when rows leave whose end was open (`leave` FOREVER) when they were added."""
+        places = self._table.place(rows)
+        self._table.fades[places] = leave
+        # A copy may have ended the stay of a row of a graph window already.
+        self._table.leave[places] = np.minimum(self._table.leave[places], leave)
+
+    def add(self, batches: Sequence[NewRows]) -> list[Ids]:
+        """Append new rows and join them; gives the row numbers of each batch."""
+        total = sum(len(b.time) for b in batches)
+        numbers = [np.zeros(0, np.int64) for _ in batches]
+        if not total:
+            return numbers
+        self._make_room(total)
+        table, first = self._table, self._end
+        time = np.concatenate([b.time for b in batches])
+        rank = np.empty(total, np.int64)
+        rank[np.argsort(time, kind="stable")] = np.arange(total)
+        at = 0
+        for n, batch in enumerate(batches):
+            size = len(batch.time)
+            numbers[n] = first + rank[at : at + size]
+            at += size
+            places = table.place(numbers[n])
+            table.values[: len(batch.values), places] = batch.values
+            table.leaf[places] = batch.leaf
+            table.enter[places] = batch.enter
+            table.leave[places] = batch.leave
+            table.fades[places] = batch.leave
+            self._live[batch.leaf] += size
+        self._end = first + total
+        self._probe(first)
+        self._joined = self._end
+        return numbers
+
+    def results(self, until: int) -> Deltas:
+        """The deltas of all instants up to `until` that were not given yet."""
+        table, rows = self._table, self._rows
+        places = table.place(rows)
+        end = table.leave[places].min(axis=1) if len(rows) else np.zeros(0, np.int64)
+        real = self._start < end
+        comes = real & ~self._sent & (self._start <= until)
+        goes = real & (end <= until)
+        values = np.empty((len(self.columns), len(rows)), np.int64)
+        for i, name in enumerate(self.columns):
+            leaf, column = self._home[name]
+            values[i] = table.values[column, places[:, leaf]]
+        time = np.concatenate([self._start[comes], end[goes]])
+        weight = np.concatenate([np.ones(comes.sum(), np.int64), np.full(goes.sum(), -1, np.int64)])
+        columns = np.concatenate([values[:, comes], values[:, goes]], axis=1)
+        order = np.argsort(time, kind="stable")
+        out = Deltas(self.columns, time[order], weight[order], columns[:, order])
+        kept = real & ~goes
+        self._rows, self._start = rows[kept], self._start[kept]
+        self._sent = (self._sent | comes)[kept]
+        self._sweep(until)
+        return out
+
+    def _sweep(self, until: int) -> None:
+        """Let go of rows that have left; what they took is reused."""
+        table = self._table
+        was = self._oldest
+        self._oldest = kernels.first_live(was, self._end, table.leave, table.stored, table.mask, until)
+        if self._oldest > was:
+            gone = table.leaf[table.place(np.arange(was, self._oldest))]
+            self._live -= np.bincount(gone, minlength=len(self.leaves))
+
+    # -------------------------------------------------------------------- probing
+
+    def _probe(self, first: int) -> None:
+        table, k = self._table, len(self.leaves)
+        plan_leaf, plan_index, plan_from, check_count, check = self._plan()
+        widest = max([len(i.keys) for i in self._indexes], default=1) or 1
+        index_keys = np.full((len(self._indexes), widest), -1, np.int64)
+        for d, index in enumerate(self._indexes):
+            index_keys[d, : len(index.keys)] = index.keys
+        sizes = np.array([len(i.heads) for i in self._indexes], np.int64)
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        hashes = np.concatenate([i.hashes for i in self._indexes] or [np.zeros(0, np.uint64)])
+        heads = np.concatenate([i.heads for i in self._indexes] or [np.zeros(0, np.int64)])
+        used = np.array([i.used for i in self._indexes], np.int64)
+        index_leaf = np.array([i.leaf for i in self._indexes], np.int64)
+        steps = max(k - 1, 1)
+        scratch = [np.zeros(n, np.int64) for n in (steps, k, steps, steps)]
+        row, inside = first, False
+        capacity = max(4096, self._end - first)
+        found_rows, found_starts = [self._rows], [self._start]
+        while row < self._end:
+            out_rows, out_start = np.empty((capacity, k), np.int64), np.empty(capacity, np.int64)
+            row, found, inside = kernels.join(
+                row,
+                inside,
+                self._end,
+                table.values,
+                table.leaf,
+                table.enter,
+                table.leave,
+                table.fades,
+                table.stored,
+                table.mask,
+                self._oldest,
+                self._copies,
+                index_leaf,
+                index_keys,
+                starts[:-1],
+                sizes,
+                hashes,
+                heads,
+                used,
+                self._before,
+                plan_leaf,
+                plan_index,
+                plan_from,
+                check_count,
+                check,
+                out_rows,
+                out_start,
+                *scratch,
+                self.probes,
+            )
+            if found:
+                found_rows.append(out_rows[:found])
+                found_starts.append(out_start[:found])
+            elif inside:
+                capacity *= 4  # one row alone has more results than fit
+        for d, index in enumerate(self._indexes):
+            index.hashes = hashes[starts[d] : starts[d + 1]]
+            index.heads = heads[starts[d] : starts[d + 1]]
+            index.used = int(used[d])
+        self._rows = np.concatenate(found_rows)
+        self._start = np.concatenate(found_starts)
+        self._sent = np.concatenate([self._sent, np.zeros(len(self._start) - len(self._sent), np.bool_)])
+
+    def _plan(self) -> tuple[Ids, Ids, Ids, Ids, Ids]:
+        """For a new row of each leaf, the order in which the others are probed: always the one that
+        is expected to match the fewest rows next, by the counts of the indexes."""
+        k = len(self.leaves)
+        orders: list[list[tuple[int, int, list[tuple[int, int]], list[tuple[int, int, int]]]]] = []
+        for j, start in enumerate(self.leaves):
+            homes = {name: (j, c) for c, name in enumerate(start.columns)}
+            left = [i for i in range(k) if i != j]
+            steps = []
+            while left:
+                best = min(left, key=lambda i: self._expected(i, homes))
+                left.remove(best)
+                names = self.leaves[best].columns
+                shared = [(c, homes[n]) for c, n in enumerate(names) if n in homes]
+                d = self._index(best, tuple(c for c, _ in shared))
+                steps.append((best, d, [home for _, home in shared], [(c, *home) for c, home in shared]))
+                for c, name in enumerate(names):
+                    homes.setdefault(name, (best, c))
+            orders.append(steps)
+            self.order[j] = [s[0] for s in steps]
+        widest = max([len(s[2]) for steps in orders for s in steps], default=1) or 1
+        n = max(k - 1, 1)
+        plan_leaf, plan_index = np.zeros((k, k - 1), np.int64), np.zeros((k, n), np.int64)
+        plan_from, check = np.zeros((k, n, widest, 2), np.int64), np.zeros((k, n, widest, 3), np.int64)
+        check_count = np.zeros((k, n), np.int64)
+        for j, steps in enumerate(orders):
+            for i, (leaf, d, sources, checks) in enumerate(steps):
+                plan_leaf[j, i], plan_index[j, i], check_count[j, i] = leaf, d, len(checks)
+                for c, source in enumerate(sources):
+                    plan_from[j, i, c] = source
+                    check[j, i, c] = checks[c]
+        return plan_leaf, plan_index, plan_from, check_count, check
+
+    def _expected(self, leaf: int, homes: dict[str, tuple[int, int]]) -> tuple[bool, float, int]:
+        """How many rows of `leaf` a probe is expected to find; an unconnected leaf comes last."""
+        keys = tuple(c for c, name in enumerate(self.leaves[leaf].columns) if name in homes)
+        d = self._by_key.get((leaf, keys))
+        live = float(self._live[leaf])
+        if not keys:
+            return True, live, leaf
+        distinct = max(self._indexes[d].used, 1) if d is not None else max(live ** (len(keys) / 3), 1)
+        return False, live / distinct, leaf
+
+    # -------------------------------------------------------------------- indexes and room
+
+    def _index(self, leaf: int, keys: tuple[int, ...]) -> int:
+        """The index of a leaf on some of its columns, built when it is first asked for."""
+        if (leaf, keys) not in self._by_key:
+            d = len(self._indexes)
+            rows = int(self._live[leaf])
+            index = _Index(leaf, keys, *_empty_table(2 * rows + 64))
+            self._indexes.append(index)
+            self._by_key[leaf, keys] = d
+            table = self._table
+            self._before = np.concatenate(
+                [self._before, np.full((1, table.stored + table.capacity), -1, np.int64)]
+            )
+            columns = np.array(keys or (-1,), np.int64)
+            for first, end in ((0, table.stored), (self._oldest, self._joined)):
+                index.used = kernels.fill(
+                    first,
+                    end,
+                    d,
+                    leaf,
+                    columns,
+                    table.values,
+                    table.leaf,
+                    table.stored,
+                    table.mask,
+                    self._oldest,
+                    index.hashes,
+                    index.heads,
+                    self._before,
+                    index.used,
+                )
+        return self._by_key[leaf, keys]
+
+    def _make_room(self, rows: int) -> None:
+        """Room for so many more rows in the ring and in every hash table."""
+        table = self._table
+        needed = self._end - self._oldest + rows
+        if needed > table.capacity:
+            bigger = _Table(table.width, table.stored, 1 << (needed * 2 - 1).bit_length())
+            live = np.concatenate([np.arange(table.stored), np.arange(self._oldest, self._end)])
+            old, new = table.place(live), bigger.place(live)
+            bigger.values[:, new] = table.values[:, old]
+            for name in ("leaf", "enter", "leave", "fades"):
+                getattr(bigger, name)[new] = getattr(table, name)[old]
+            before = np.full((len(self._indexes), table.stored + bigger.capacity), -1, np.int64)
+            before[:, new] = self._before[:, old]
+            self._table, self._before = bigger, before
+        for index in self._indexes:
+            if 2 * (index.used + rows) > len(index.heads):
+                oldest = 0 if self.leaves[index.leaf].stored is not None else self._oldest
+                size = 4 * (int(self._live[index.leaf]) + rows) + 64
+                hashes, heads = _empty_table(size)
+                index.used = kernels.rehash(index.hashes, index.heads, hashes, heads, oldest)
+                index.hashes, index.heads = hashes, heads
+
+
+def _empty_table(size: int) -> tuple[NDArray[np.uint64], Ids]:
+    slots = 1 << max(size - 1, 63).bit_length()
+    return np.zeros(slots, np.uint64), np.full(slots, -1, np.int64)
