@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import sys
 import time
 from pathlib import Path
 
@@ -42,7 +41,7 @@ def rows(dictionary: Dictionary, size: int) -> Deltas:
     """Integers, rooms, temperatures and names at random."""
     random = np.random.default_rng(1)
     decimal = NamedNode("http://www.w3.org/2001/XMLSchema#decimal")
-    pools = [
+    pools: list[list[Literal] | list[NamedNode]] = [
         [Literal(i) for i in range(100)],
         [NamedNode(f"http://example.org/room/{i}") for i in range(200)],
         [Literal(f"{i / 10}", datatype=decimal) for i in range(400)],
@@ -83,4 +82,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -37,7 +37,10 @@ def sliding(columns: tuple[str, ...], rows: int, window: int, keys: int, seed: i
 def steps(inputs: tuple[Deltas, ...], per_step: int) -> list[tuple[int, tuple[Deltas, ...]]]:
     """The inputs, cut after every `per_step` deltas of the first, between two instants."""
     first = inputs[0].time
-    ends = sorted({int(first[i]) for i in range(per_step, len(first), per_step)} | {int(max(i.time[-1] for i in inputs))})
+    ends = sorted(
+        {int(first[i]) for i in range(per_step, len(first), per_step)}
+        | {int(max(i.time[-1] for i in inputs))}
+    )
     cut, before = [], [0] * len(inputs)
     for until in ends:
         after = [int(np.searchsorted(i.time, until, side="right")) for i in inputs]

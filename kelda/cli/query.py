@@ -21,9 +21,9 @@ from kelda.lang import algebra as A
 from kelda.rdf.framing import framing_of, guess_format
 from kelda.rdf.graphs import load_graph
 from kelda.rdf.graphstore import GraphStore
+from kelda.runner.files import parse_spec
 from kelda.runner.job import Job, QuerySpec, StreamSource
 from kelda.runner.progress import Progress
-from kelda.runner.reference_runner import parse_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +153,13 @@ def run_job(
         raise UsageError(
             f"--checkpoint is for --runner spark; the runner '{runner}' keeps its state in memory"
         )
-    from kelda.runner.reference_runner import run as run_here
+    if runner == "inprocess":
+        from kelda.runner.inprocess import run as run_incrementally
 
-    return run_here(job, progress=progress)
+        return run_incrementally(job, progress=progress)
+    from kelda.runner.reference_runner import run as run_by_definition
+
+    return run_by_definition(job, progress=progress)
 
 
 def one_shot_answers(name: str, query: A.Query, store: GraphStore, now: int) -> Iterator[Answer]:

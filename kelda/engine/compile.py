@@ -76,7 +76,9 @@ class Incremental:
             return None
         if len(default) > 1:
             raise NotIncremental("several windows merged in the default graph")
-        stored = replace(self.query, form=A.Form.ASK, pattern=_ANYTHING, windows=(), dataset=self._stored_dataset())
+        stored = replace(
+            self.query, form=A.Form.ASK, pattern=_ANYTHING, windows=(), dataset=self._stored_dataset()
+        )
         if evaluate(stored, self.store):
             raise NotIncremental("a window merged with stored triples in the default graph")
         return default[0]
@@ -252,7 +254,14 @@ class Incremental:
         return source
 
     def anti_join(
-        self, source: Node, right: A.Pattern, bound: frozenset[A.Var], window: str | None, *, keep: bool, word: str
+        self,
+        source: Node,
+        right: A.Pattern,
+        bound: frozenset[A.Var],
+        window: str | None,
+        *,
+        keep: bool,
+        word: str,
     ) -> Node:
         other = self.pattern(right, window)
         on = tuple(c for c in source.columns if c in other.columns)
@@ -392,5 +401,3 @@ def _mentioned(pattern: A.Pattern) -> frozenset[A.Var]:
 
 def _words(what: str, on: tuple[str, ...]) -> str:
     return what + (" on " + " ".join("?" + c for c in on) if on else "")
-
-

@@ -130,7 +130,8 @@ class IncrementalEvaluator:
 
     def _compile(self, name: str, query: A.Query, output: A.Output, report: Report) -> _Running:
         if not query.windows or any(
-            isinstance(w.stream, NamedNode) and w.stream.value not in self.clock.streams for w in query.windows
+            isinstance(w.stream, NamedNode) and w.stream.value not in self.clock.streams
+            for w in query.windows
         ):
             raise NotIncremental("refused")  # the reference evaluator says why
         if query.form is A.Form.DESCRIBE:
@@ -278,5 +279,3 @@ def _in_time_order(first: list[Answer], second: list[Answer]) -> list[Answer]:
     if not first or not second:
         return first or second
     return sorted([*first, *second], key=lambda a: a.time)
-
-

@@ -102,7 +102,9 @@ class WindowLeaf:
 class JoinWindows(Node):
     """All window patterns of a group joined with each other and with the stored relations."""
 
-    def __init__(self, windows: list[WindowLeaf], stored: list[tuple[tuple[str, ...], Ids]], graph: bool) -> None:
+    def __init__(
+        self, windows: list[WindowLeaf], stored: list[tuple[tuple[str, ...], Ids]], graph: bool
+    ) -> None:
         super().__init__()
         leaves = [Leaf(tuple(w.columns), graph=graph) for w in windows]
         leaves += [Leaf(columns, stored=rows) for columns, rows in stored]
@@ -138,7 +140,9 @@ class JoinWindows(Node):
 
     def say(self) -> str:
         orders = "; ".join(f"{j} -> {' -> '.join(map(str, o))}" for j, o in enumerate(self.join.order) if o)
-        return f"join of {len(self.join.leaves)} leaves by intervals" + (f" (probing {orders})" if orders else "")
+        return f"join of {len(self.join.leaves)} leaves by intervals" + (
+            f" (probing {orders})" if orders else ""
+        )
 
 
 class Stored(Node):
@@ -266,4 +270,3 @@ class Operated(Node):
 
 _NOTHING = np.zeros(0, np.int64)
 NO_ROWS = StreamRows(_NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING)
-

@@ -9,6 +9,7 @@ the same key. Rows that have left are not taken out: a walk along a chain stops 
 within a leaf older rows have left, too; a table slot whose newest row has left is free for another key.
 """
 
+# mypy: allow-untyped-defs
 from __future__ import annotations
 
 import numpy as np

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from kelda.engine.answer import Answer
 from kelda.errors import InputError, KeldaError, UsageError
 from kelda.rdf.event import Reject
+from kelda.runner.files import refusal
 from kelda.runner.job import Job
 from kelda.runner.progress import NoProgress, Progress
 from kelda.runner.reference_runner import prepare as prepare_reference
@@ -236,11 +237,3 @@ def _tell(progress: Progress, all_news: list[News]) -> None:
             progress.rejected(reject)
         for stream, count in news.late.items():
             progress.late(stream, count)
-
-
-def refusal(reject: Reject) -> str:
-    """Why a strict run stops."""
-    return (
-        f"{reject.source}, line {reject.line}: {reject.reason}\n  {reject.record}\n"
-        "without --strict the record is counted as rejected and reading goes on"
-    )

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyoxigraph import Literal, NamedNode
 
 from kelda.engine.answer import Answer
-from kelda.runner import reference_runner
+from kelda.runner import inprocess, reference_runner
 from kelda.runner.job import Job, QuerySpec, StreamSource
 from tests.behaviour.cases import Case
 from tests.behaviour.worlds import World
@@ -49,6 +49,18 @@ def on_reference_one_by_one(world: World, cases: Iterable[Case], folder: Path) -
     return collect(reference_runner.run(job_of(world, cases, folder, batch_events=1)))
 
 
+def on_inprocess(world: World, cases: Iterable[Case], folder: Path) -> Answers:
+    return collect(inprocess.run(job_of(world, cases, folder)))
+
+
+def on_inprocess_one_by_one(world: World, cases: Iterable[Case], folder: Path) -> Answers:
+    """Each query alone and incremental where it can be, in the smallest of batches."""
+    found: Answers = {}
+    for case in cases:
+        found.update(collect(inprocess.run(job_of(world, [case], folder, batch_events=1))))
+    return defaultdict(list, found)
+
+
 def on_spark(world: World, cases: Iterable[Case], folder: Path) -> Answers:
     from kelda.spark import pipeline
 
@@ -58,6 +70,8 @@ def on_spark(world: World, cases: Iterable[Case], folder: Path) -> Answers:
 RUNNERS: dict[str, Callable[[World, Iterable[Case], Path], Answers]] = {
     "reference": on_reference,
     "reference-one-by-one": on_reference_one_by_one,
+    "inprocess": on_inprocess,
+    "inprocess-one-by-one": on_inprocess_one_by_one,
     "spark": on_spark,
 }
 

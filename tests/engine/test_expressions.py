@@ -20,13 +20,13 @@ from kelda.lang import algebra as A
 from kelda.lang import parse
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.graphstore import GraphStore
-from kelda.rdf.ids import encode
+from kelda.rdf.ids import Term, encode
 from kelda.rdf.times import ms_to_literal
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 EX = "http://example.org/"
 COLUMNS = ("a", "b", "c")
-Row = tuple[object, ...]  # a term or None for each column
+Row = tuple[Term | None, ...]  # a term or None for each column
 
 
 def typed(text: str, datatype: str) -> Literal:
@@ -89,7 +89,7 @@ TIMES = [
         "0001-01-01T00:00:00Z",
     ]
 ]
-OTHERS = [
+OTHERS: list[A.Term] = [
     *(typed(t, "boolean") for t in ("true", "false", "1", "0")),
     *(
         Literal(t)
@@ -108,15 +108,17 @@ OTHERS = [
     NamedNode(EX + "x"),
     NamedNode(EX + "y"),
 ]
-CONSTANTS = [*NUMBERS, *TIMES, *OTHERS]
-HIDDEN = [  # not as constants: no query text can write them, or pyoxigraph folds them (the boolean) by whim
+CONSTANTS: list[A.Term] = [*NUMBERS, *TIMES, *OTHERS]
+HIDDEN: list[
+    Term
+] = [  # not as constants: no query text can write them, or pyoxigraph folds them (the boolean) by whim
     typed("maybe", "boolean"),
     BlankNode("n1"),
     BlankNode("n2"),
     Triple(NamedNode(EX + "x"), NamedNode(EX + "p"), Literal(1)),
     Triple(BlankNode("n1"), NamedNode(EX + "p"), Literal("a")),
 ]
-TERMS = [*CONSTANTS, *HIDDEN]
+TERMS: list[Term] = [*CONSTANTS, *HIDDEN]
 
 
 # ---------------------------------------------------------------------------- the oracle
@@ -125,7 +127,7 @@ TERMS = [*CONSTANTS, *HIDDEN]
 def by_query(expr: A.Expr, rows: list[Row], times: list[int]) -> tuple[list[object], list[bool]]:
     """Values and filter results of each row as the reference evaluator gives them."""
     store = GraphStore()
-    row_of = {}
+    row_of: dict[Term, int] = {}
     for i, row in enumerate(rows):
         name = NamedNode(f"{EX}row{i}")
         row_of[name] = i
@@ -344,9 +346,14 @@ def test_ids_decide_without_asking(text: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_each_combination_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    asked: list[int] = []
     ask = module._Answers._ask
-    monkeypatch.setattr(module._Answers, "_ask", lambda self, c: asked.append(len(c)) or ask(self, c))
+
+    def counting(answers: module._Answers, combinations: module.Ids) -> module.Ids:
+        asked.append(len(combinations))
+        return ask(answers, combinations)
+
+    monkeypatch.setattr(module._Answers, "_ask", counting)
     rows: list[Row] = [(Literal(f"name {i % 10}"), None, None) for i in range(1000)]
     _, deltas, compiled = compiled_over(rows, "REGEX(?a, '[3-5]$')")
     assert compiled.holds(deltas).sum() == 300

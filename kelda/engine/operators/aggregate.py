@@ -479,7 +479,7 @@ class _Sum:
                 after[i] = self._state[i][runs.group]
         good = after[_BAD] == 0
         inexact = good & (after[_FLOATS] + after[_DOUBLES] > 0)
-        sums = np.zeros(0)
+        sums = np.zeros(len(runs))
         if number is not None and self._doubles is None:
             self._doubles = np.zeros((self._state.shape[1], kernels.LIMBS), np.int64)
         if self._doubles is not None:

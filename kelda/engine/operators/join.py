@@ -69,9 +69,7 @@ class DeltaJoin:
         self._start()
         self._reserve(len(a_weight), len(b_weight))
         left, right, keys = self._left, self._right, self._keys
-        kernels.load(
-            left.table, keys.table, a_weight, a_values, left.positions, self._left_on, kernels.LEFT
-        )
+        kernels.load(left.table, keys.table, a_weight, a_values, left.positions, self._left_on, kernels.LEFT)
         kernels.load(
             right.table, keys.table, b_weight, b_values, right.positions, self._right_on, kernels.RIGHT
         )

@@ -22,6 +22,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+# What only kernels call. numba counts references to the arrays at every call, and that costs more than the
+# work done here; these functions allocate nothing and keep nothing, so they can do without.
+helper = njit(cache=True, _nrt=False)
+
 Ids = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
@@ -63,13 +67,13 @@ class Table(NamedTuple):
 # --- the table -------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@helper
 def _mixed(h, value):  # type: ignore[no-untyped-def]
     h = (h ^ np.uint64(value)) * _MIX
     return h ^ (h >> _HALF)
 
 
-@njit(cache=True)
+@helper
 def intern(slots, buckets, counters, values, i, on):  # type: ignore[no-untyped-def]
     """The slot of the row made of columns `on` of row i; a new one has zeros in all its fields."""
     h = _SEED
@@ -108,7 +112,7 @@ def intern(slots, buckets, counters, values, i, on):  # type: ignore[no-untyped-
     return slot
 
 
-@njit(cache=True)
+@helper
 def release(slots, buckets, counters, slot):  # type: ignore[no-untyped-def]
     """Forget a row. Words behind the gap move up, so that no search ends too early and no tombstone stays."""
     h = _SEED
@@ -160,7 +164,7 @@ def live_slots(table):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True)
+@helper
 def _touch(slots, slot, weight, now):  # type: ignore[no-untyped-def]
     """Change a weight; True for the first change of the slot in this instant."""
     first = slots[slot, STAMP] != now
@@ -171,7 +175,7 @@ def _touch(slots, slot, weight, now):  # type: ignore[no-untyped-def]
     return first
 
 
-@njit(cache=True)
+@helper
 def _before(slots, slot, now):  # type: ignore[no-untyped-def]
     return slots[slot, BEFORE] if slots[slot, STAMP] == now else slots[slot, WEIGHT]
 
@@ -179,7 +183,7 @@ def _before(slots, slot, now):  # type: ignore[no-untyped-def]
 # --- rows by key -----------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@helper
 def _intern_by_key(  # type: ignore[no-untyped-def]
     slots, buckets, counters, k_slots, k_buckets, k_counters, values, i, all_columns, on, side
 ):
@@ -197,7 +201,7 @@ def _intern_by_key(  # type: ignore[no-untyped-def]
     return row
 
 
-@njit(cache=True)
+@helper
 def _unlink(slots, buckets, counters, k_slots, row, side):  # type: ignore[no-untyped-def]
     """Take a row out of its key's list and release it; its key."""
     key, after, before = slots[row, KEY], slots[row, NEXT], slots[row, PREVIOUS]
@@ -284,10 +288,10 @@ def distinct(rows, time, weight, values, all_columns):  # type: ignore[no-untype
     return out_time[:n], out_weight[:n], out[:, :n]
 
 
-@njit(cache=True)
+@helper
 def _emit_pairs(  # type: ignore[no-untyped-def]
     a_slots, b_slots, k_slots, a_touched, b_touched, right_only, now, t, out_time, out_weight, out, n
-):  # fmt: skip
+):
     """Weight after minus weight before of every pair of which at least one row has changed."""
     a_width, b_width = a_slots.shape[1] - FIELDS, len(right_only)
     for a in a_touched:
@@ -332,7 +336,7 @@ def join(  # type: ignore[no-untyped-def]
     right_time, right_weight, right_values, right_columns, right_on,
     right_only,
 ):  # fmt: skip
-    """Weight after minus weight before of every pair of which at least one row has changed."""
+    """The deltas of the join of two tables of rows, linked by `keys`."""
     a_slots, a_buckets, a_counters = left
     b_slots, b_buckets, b_counters = right
     k_slots, k_buckets, k_counters = keys
@@ -393,6 +397,40 @@ def join(  # type: ignore[no-untyped-def]
     return out_time[:n], out_weight[:n], out[:, :n]
 
 
+@helper
+def _emit_shown(  # type: ignore[no-untyped-def]
+    a_slots, k_slots, a_touched, k_touched, keep_matched, now, t, out_time, out_weight, out, n
+):
+    """Weight after minus weight before of the left rows that changed or whose key gained or lost its match."""
+    width = a_slots.shape[1] - FIELDS
+    for key in k_touched:
+        shown = (k_slots[key, WEIGHT] > 0) == keep_matched
+        if shown == ((k_slots[key, BEFORE] > 0) == keep_matched):
+            continue
+        a = k_slots[key, LEFT]
+        while a != 0:
+            w = a_slots[a, WEIGHT] if shown else -_before(a_slots, a, now)
+            if w != 0:
+                out_time[n] = t
+                out_weight[n] = w
+                for c in range(width):
+                    out[c, n] = a_slots[a, FIELDS + c]
+                n += 1
+            a = a_slots[a, NEXT]
+    for a in a_touched:
+        key = a_slots[a, KEY]
+        shown = (k_slots[key, WEIGHT] > 0) == keep_matched
+        shown_before = (k_slots[key, BEFORE] > 0) == keep_matched
+        w = a_slots[a, WEIGHT] - a_slots[a, BEFORE]
+        if shown and shown_before and w != 0:
+            out_time[n] = t
+            out_weight[n] = w
+            for c in range(width):
+                out[c, n] = a_slots[a, FIELDS + c]
+            n += 1
+    return n
+
+
 @njit(cache=True)
 def antijoin(  # type: ignore[no-untyped-def]
     left, keys,
@@ -400,7 +438,7 @@ def antijoin(  # type: ignore[no-untyped-def]
     right_time, right_weight, right_values, right_on,
     keep_matched,
 ):  # fmt: skip
-    """Weight after minus weight before of the left rows that changed or whose key gained or lost its match."""
+    """The deltas of the left rows whose key has a match (`keep_matched`), or has none."""
     a_slots, a_buckets, a_counters = left
     k_slots, k_buckets, k_counters = keys
     a_count, b_count, width = len(left_time), len(right_time), len(left_columns)
@@ -441,33 +479,10 @@ def antijoin(  # type: ignore[no-untyped-def]
             most += k_slots[k_touched[k], LEFT + LENGTH]
         if n + most > len(out_time):
             out_time, out_weight, out = _grown(out_time, out_weight, out, n, most)
-        for k in range(k_changes):
-            key = k_touched[k]
-            shown = (k_slots[key, WEIGHT] > 0) == keep_matched
-            if shown == ((k_slots[key, BEFORE] > 0) == keep_matched):
-                continue
-            a = k_slots[key, LEFT]
-            while a != 0:
-                w = a_slots[a, WEIGHT] if shown else -_before(a_slots, a, now)
-                if w != 0:
-                    out_time[n] = t
-                    out_weight[n] = w
-                    for c in range(width):
-                        out[c, n] = a_slots[a, FIELDS + c]
-                    n += 1
-                a = a_slots[a, NEXT]
-        for k in range(a_changes):
-            a = a_touched[k]
-            key = a_slots[a, KEY]
-            shown = (k_slots[key, WEIGHT] > 0) == keep_matched
-            shown_before = (k_slots[key, BEFORE] > 0) == keep_matched
-            w = a_slots[a, WEIGHT] - a_slots[a, BEFORE]
-            if shown and shown_before and w != 0:
-                out_time[n] = t
-                out_weight[n] = w
-                for c in range(width):
-                    out[c, n] = a_slots[a, FIELDS + c]
-                n += 1
+        n = _emit_shown(
+            a_slots, k_slots, a_touched[:a_changes], k_touched[:k_changes], keep_matched, now, t,
+            out_time, out_weight, out, n,
+        )  # fmt: skip
         for k in range(a_changes):
             if a_slots[a_touched[k], WEIGHT] == 0:
                 _unlink(a_slots, a_buckets, a_counters, k_slots, a_touched[k], LEFT)

@@ -79,7 +79,9 @@ def test_a_match_that_comes_as_its_partner_goes_is_never_sent() -> None:
 
 def test_much_output_from_little_input() -> None:
     """1000 rows meet 500 of one key: the output grows far beyond the input."""
-    a = Deltas(A, np.arange(1000), np.ones(1000, np.int64), np.stack([np.ones(1000, np.int64), np.arange(1000)]))
+    a = Deltas(
+        A, np.arange(1000), np.ones(1000, np.int64), np.stack([np.ones(1000, np.int64), np.arange(1000)])
+    )
     b = Deltas(B, np.full(500, 2000), np.full(500, 3), np.stack([np.arange(500), np.ones(500, np.int64)]))
     out = DeltaJoin(A, B, ("x",)).step(a, b, until=2000)
     assert len(out) == 500_000 and (out.weight == 3).all() and (out.time == 2000).all()

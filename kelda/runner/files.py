@@ -1,0 +1,149 @@
+"""Files read to their end: what every runner in this process does with a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Protocol
+
+from kelda.engine.answer import Answer
+from kelda.engine.incremental import IncrementalEvaluator
+from kelda.engine.reference import ReferenceEvaluator
+from kelda.errors import InputError
+from kelda.lang import parse
+from kelda.lang.algebra import Output, Query
+from kelda.lang.params import term_from_text
+from kelda.rdf import ntriples
+from kelda.rdf.compression import open_bytes
+from kelda.rdf.event import Event, Reject
+from kelda.rdf.framing import guess_format, read_events
+from kelda.rdf.graphs import load_graph
+from kelda.runner.job import Job, QuerySpec, StreamSource
+from kelda.runner.progress import Progress
+
+Evaluator = ReferenceEvaluator | IncrementalEvaluator
+
+BLOCK = 1 << 20  # bytes of text that are read and encoded at a time
+
+
+def parse_spec(spec: QuerySpec) -> Query:
+    """The query of a specification, with its parameters bound."""
+    params = {name: term_from_text(text) for name, text in spec.params.items()}
+    return parse(spec.text, dialect=spec.dialect, params=params or None)
+
+
+def equip(evaluator: Evaluator, job: Job) -> None:
+    """Load the job's graphs, declare its streams, register its queries."""
+    for graph, path in job.graphs:
+        load_graph(evaluator.store, path, graph)
+    for stream in job.streams:
+        evaluator.add_stream(stream.iri, lateness=stream.lateness, from_start=True)
+    for spec in job.queries:
+        output = None if spec.output is None else Output(spec.output)
+        evaluator.register(spec.name, parse_spec(spec), output=output)
+
+
+class Feed(Protocol):
+    """A file that is fed to an evaluator bit by bit."""
+
+    def feed(self) -> list[Answer] | None:
+        """Feed some more; None when there is no more."""
+        ...
+
+
+def drive(evaluator: Evaluator, feeds: Mapping[str, Feed], progress: Progress) -> Iterator[Answer]:
+    """Feed all files to their ends; every answer in time order."""
+    left = dict(feeds)
+    clocks = evaluator.clock.streams
+    while left:
+        # The stream that is furthest behind holds the clock: read that one next.
+        stream = min(left, key=lambda iri: clocks[iri].closed)
+        late = evaluator.late[stream]
+        answers = left[stream].feed()
+        if answers is None:
+            del left[stream]
+            answers = evaluator.end(stream)
+        if evaluator.late[stream] > late:
+            progress.late(stream, evaluator.late[stream] - late)
+        yield from answers
+    progress.done()
+
+
+def refusal(reject: Reject) -> str:
+    """Why a strict run stops."""
+    return (
+        f"{reject.source}, line {reject.line}: {reject.reason}\n  {reject.record}\n"
+        "without --strict the record is counted as rejected and reading goes on"
+    )
+
+
+class EventFeed:
+    """Any format, as events."""
+
+    def __init__(self, evaluator: Evaluator, job: Job, source: StreamSource, progress: Progress) -> None:
+        self._evaluator, self._job, self._source, self._progress = evaluator, job, source, progress
+        self._bytes = 0
+        self._events = read_events(
+            source.path,
+            format=source.format,
+            time_predicate=source.time,
+            mapping=source.mapping,
+            on_reject=self._reject,
+            on_bytes=self._read,
+            name=source.path,
+        )
+
+    def feed(self) -> list[Answer] | None:
+        events: list[Event] = list(islice(self._events, self._job.batch_events))
+        self._progress.read(self._source.iri, len(events), self._bytes)
+        self._bytes = 0
+        return self._evaluator.push(self._source.iri, events) if events else None
+
+    def _read(self, count: int) -> None:
+        self._bytes += count
+
+    def _reject(self, reject: Reject) -> None:
+        self._progress.rejected(reject)
+        if self._job.strict:
+            raise InputError(refusal(reject))
+
+
+class ColumnFeed:
+    """Timestamped N-Triples straight into columns of ids."""
+
+    def __init__(
+        self, evaluator: IncrementalEvaluator, job: Job, source: StreamSource, progress: Progress
+    ) -> None:
+        self._evaluator, self._job, self._source, self._progress = evaluator, job, source, progress
+        self._bytes = 0
+        self._line = 1
+        self._rest = b""
+        self._file = open_bytes(source.path, on_bytes=self._read)
+
+    def feed(self) -> list[Answer] | None:
+        block = self._file.read(BLOCK)
+        text = self._rest + block
+        if not text:
+            return None
+        cut = text.rfind(b"\n") + 1 if block else len(text)
+        self._rest, text = text[cut:], text[:cut]
+        columns = ntriples.read(
+            text, self._evaluator.dictionary, timed=True, source=self._source.path, first_line=self._line
+        )
+        self._line += text.count(b"\n")
+        for reject in columns.rejects:
+            self._progress.rejected(reject)
+            if self._job.strict:
+                raise InputError(refusal(reject))
+        self._progress.read(self._source.iri, len(columns), self._bytes)
+        self._bytes = 0
+        assert columns.t is not None
+        return self._evaluator.push_columns(self._source.iri, columns.s, columns.p, columns.o, columns.t)
+
+    def _read(self, count: int) -> None:
+        self._bytes += count
+
+
+def is_timed_text(source: StreamSource) -> bool:
+    """Whether the file can be read as columns."""
+    return (source.format or guess_format(source.path)) == "tsnt"
