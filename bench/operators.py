@@ -26,7 +26,7 @@ def sliding(columns: tuple[str, ...], rows: int, window: int, keys: int, seed: i
     """Ten rows per instant, the first column one of `keys` ids, the second hardly ever the same twice."""
     random = np.random.default_rng(seed)
     came = np.arange(rows) // 10
-    ids = random.integers(1, 1 << 62, keys)
+    ids = np.random.default_rng(keys).integers(1, 1 << 62, keys)  # the same on both sides of a join
     values = np.stack([ids[random.integers(0, keys, rows)], random.integers(1, 1 << 62, rows)])
     time = np.concatenate([came, came + window // 10])
     order = np.argsort(time, kind="stable")
@@ -80,7 +80,7 @@ def main() -> None:
     Distinct(A).step(little[0], until=10)
     print(f"first call (compiles, or loads the cache): {perf_counter() - start:.1f} s")
     for window in (1_000, 100_000):
-        a, b = sliding(A, rows, window, window, 2), sliding(B, rows, window, window, 2)
+        a, b = sliding(A, rows, window, window, 2), sliding(B, rows, window, window, 6)
         few = sliding(A, rows, window, 100, 3).project(("x",))
         one = sliding(B, rows, window, 1, 5)
         tag = f"window {window:,}"
@@ -88,7 +88,7 @@ def main() -> None:
         report(f"distinct, {tag}, 100 rows", lambda: Distinct(("x",)), per_step, few)
         report(f"join, {tag}, about one match", lambda: DeltaJoin(A, B, ("x",)), per_step, a, b)
         many = sliding(A, rows // 10, window, max(window // 100, 1), 4)
-        more = sliding(B, rows // 10, window, max(window // 100, 1), 4)
+        more = sliding(B, rows // 10, window, max(window // 100, 1), 7)
         report(f"join, {tag}, about 100 matches", lambda: DeltaJoin(A, B, ("x",)), per_step, many, more)
         report(f"not exists, {tag}", lambda: AntiJoin(A, B, ("x",)), per_step, a, b)
         report(f"exists, {tag}", lambda: AntiJoin(A, B, ("x",), True), per_step, a, b)

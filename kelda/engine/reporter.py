@@ -91,15 +91,13 @@ class Reporter:
     def _grid(self, moments: Ids, until: int, every: int) -> Ids:
         """The instants t0 + k*every up to `until` at which a report may be due: while something is in a
         window, or has just been."""
-        edges = np.concatenate([[self._visited], moments, [until]]) if self._visited > NEVER else moments
-        if not len(edges):
-            return edges
-        if edges[-1] < until:
-            edges = np.append(edges, until)
-        starts, ends = edges[:-1], edges[1:]
+        starts = np.concatenate([[self._visited], moments]) if self._visited > NEVER else moments
+        if not len(starts):
+            return starts
+        ends = np.append(starts[1:], until)
         # Between two changes the windows stay as they are: after each, while anything is inside, all
         # instants of the grid; else only the first one.
-        inside = self._inside(np.maximum(starts, NEVER + 1))
+        inside = self._inside(starts)
         first = starts + (self.t0 - starts) % every
         if not self.report.non_empty:
             inside = np.ones(len(starts), np.bool_)

@@ -19,13 +19,13 @@ nor on how they came:
     GROUP_CONCAT   the members' STR, ordered by STR, then DATATYPE, then LANG. No STR: unbound
     DISTINCT       distinct terms, by id
 
-Numbers, times, booleans and short strings are aggregated as ids, in arrays. Other members of MIN and MAX are
+Numbers, times, booleans, strings and IRIs are aggregated as ids, in arrays. Other members of MIN and MAX are
 handed, with all members of their group, to one SPARQL query per batch; see `_Extreme`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -36,6 +36,7 @@ from kelda.engine.deltas import UNBOUND, Deltas, Ids
 from kelda.engine.operators import aggregate_kernels as kernels
 from kelda.errors import UsageError
 from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.hash_kernels import PADDING
 from kelda.rdf.ids import Kind, Term, kinds, numeric_values, text, time_values
 
 OPERATIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT")
@@ -46,6 +47,7 @@ _DECIMAL, _FLOAT, _DOUBLE, _INTEGER = (
 )
 _TERM = NamedNode("urn:kelda:term")
 _LEAST_ROOM = 64
+_PADDING = bytes(PADDING)
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class _Runs:
 
     group: Ids
     time: Ids
+    instant: Ids  # the number of that time in the batch
     start: Ids
     last: NDArray[np.bool_]  # the last run of its group
 
@@ -75,9 +78,16 @@ class _Runs:
 class _Members:
     """Deltas of members in the order of their runs."""
 
-    run: Ids
     value: Ids
     weight: Ids
+    run: Ids
+    bounds: Ids  # those of run r are bounds[r] .. bounds[r + 1]
+
+    @staticmethod
+    def of(runs: _Runs, value: Ids, weight: Ids, run: Ids) -> _Members:
+        bounds = np.zeros(len(runs) + 1, np.int64)
+        np.cumsum(np.bincount(run, minlength=len(runs)), out=bounds[1:])
+        return _Members(value, weight, run, bounds)
 
 
 class _Aggregate(Protocol):
@@ -149,10 +159,10 @@ class GroupBy:
         group = self._groups.find(np.ascontiguousarray(key_rows))
         self._make_room()
         order = kernels.by_group(group, self._groups.room)
-        runs, run = _runs(group[order], deltas.time[order])
-        weight = deltas.weight[order]
+        runs, run = _runs(group[order], deltas.time, order)
+        members = _Members.of(runs, group, deltas.weight[order], run)
         had_rows = self._rows[runs.group] > 0
-        rows = _running(runs, run, weight, self._rows)
+        rows = _running(runs, members, members.weight, self._rows)
         ids = np.zeros((len(self._specs), len(runs)), np.int64)
         values: dict[str | None, Ids] = {}
         for i, (spec, aggregate) in enumerate(zip(self._specs, self._aggregates, strict=True)):
@@ -161,7 +171,7 @@ class GroupBy:
                 continue
             if spec.column not in values:
                 values[spec.column] = self._argument(spec.column, deltas)[order]
-            ids[i] = aggregate.step(runs, _Members(run, values[spec.column], weight))
+            ids[i] = aggregate.step(runs, replace(members, value=values[spec.column]))
         if self._distinct_rows:
             self._drop_rows(np.unique(values[None]) - 1)
         out = self._changes(runs, had_rows, rows > 0, ids)
@@ -201,9 +211,8 @@ class GroupBy:
         keys = self._groups.keys[:, runs.group[which]]
         values = np.concatenate([keys, np.concatenate([old[:, minus], ids[:, plus]], axis=1)])
         weight = np.repeat(np.array([-1, 1], np.int64), [len(minus), len(plus)])
-        time = runs.time[which]
-        order = np.argsort(time, kind="stable")
-        return Deltas(self.columns, time[order], weight[order], np.ascontiguousarray(values[:, order]))
+        order = kernels.by_number(runs.instant[which], int(runs.instant.max()) + 1)
+        return Deltas(self.columns, runs.time[which[order]], weight[order], values[:, order])
 
     def _make_room(self) -> None:
         if self._groups.room > len(self._rows):
@@ -248,32 +257,36 @@ def _build(spec: AggregateSpec, dictionary: Dictionary) -> _Aggregate:
     if spec.op == "GROUP_CONCAT":
         return _Concat(spec.distinct, " " if spec.separator is None else spec.separator, dictionary)
     plain: _Aggregate = _Count() if spec.op == "COUNT" else _Sum(spec.op == "AVG", dictionary)
-    return _Distinct(plain) if spec.distinct else plain
+    return _Distinct(plain, dictionary) if spec.distinct else plain
 
 
 # ---------------------------------------------------------------------------- runs
 
 
-def _runs(group: Ids, time: Ids) -> tuple[_Runs, Ids]:
-    """The runs of deltas that are in the order of (group, time), and the run of each delta."""
+def _runs(group: Ids, time: Ids, order: Ids) -> tuple[_Runs, Ids]:
+    """The runs of deltas (`group` is in `order`, `time` as they came), and the run of each delta."""
+    later = np.zeros(len(time), np.int64)
+    later[1:] = time[1:] != time[:-1]
+    instant = np.cumsum(later)[order]
     new_group = np.ones(len(group), np.bool_)
     new_group[1:] = group[1:] != group[:-1]
     new = new_group.copy()
-    new[1:] |= time[1:] != time[:-1]
+    new[1:] |= instant[1:] != instant[:-1]
     heads = np.flatnonzero(new)
     first = new_group[heads]
     start = np.maximum.accumulate(np.where(first, np.arange(len(heads)), 0))
-    return _Runs(group[heads], time[heads], start, np.append(first[1:], True)), np.cumsum(new) - 1
+    runs = _Runs(group[heads], time[order[heads]], instant[heads], start, np.append(first[1:], True))
+    return runs, np.cumsum(new) - 1
 
 
-def _running(runs: _Runs, run: Ids, change: Ids, state: Ids) -> Ids:
+def _running(runs: _Runs, members: _Members, change: Ids, state: Ids) -> Ids:
     """The state of each run's group after it: a sum of changes on top of `state`, which moves on.
 
     Sums wrap around at 64 bits on the way, which does no harm to what fits in the end."""
-    total = np.zeros(len(run) + 1, np.int64)
+    total = np.zeros(len(change) + 1, np.int64)
     np.cumsum(change, out=total[1:])
-    bounds = np.searchsorted(run, np.arange(len(runs) + 1))
-    after = state[runs.group] + total[bounds[1:]] - total[bounds[runs.start]]
+    at_end = total[members.bounds]
+    after = state[runs.group] + at_end[1:] - at_end[runs.start]
     state[runs.group[runs.last]] = after[runs.last]
     return after
 
@@ -354,8 +367,8 @@ class _MemberTable:
     """(group, member) -> count, as laid out in `aggregate_kernels`; `sign` -1 keeps the least, +1 the
     greatest member at hand."""
 
-    def __init__(self, sign: int = 0, always: bool = False) -> None:
-        self.sign, self.always = sign, always
+    def __init__(self, dictionary: Dictionary, sign: int = 0, always: bool = False) -> None:
+        self.dictionary, self.sign, self.always = dictionary, sign, always
         self.head = np.full(_LEAST_ROOM, -1, np.int64)
         self.best = self.head.copy()
         self.classes = np.zeros((kernels.CLASSES, _LEAST_ROOM), np.int64)
@@ -381,6 +394,7 @@ class _MemberTable:
         return kernels.members_step(
             self.slots, self.entries, self.spare, self.meta, self.head, self.classes, self.best, self.sign,
             self.always, runs.group, members.run, members.value, members.weight, key, kind,
+            _texts(self.dictionary),
         )  # fmt: skip
 
     def resize(self, kept: Ids, room: int) -> None:
@@ -397,11 +411,14 @@ class _MemberTable:
         number[kept] = np.arange(len(kept))
         self._allocate(room)
         self.classes = _resized(self.classes, kept, groups)
+        best = self.best[kept]
         self.head, self.best = np.full(groups, -1, np.int64), np.full(groups, -1, np.int64)
+        places = np.full(old.shape[1] + 1, -1, np.int64)  # the last one is where entry -1, none, goes
         kernels.insert_members(
-            self.slots, self.entries, self.spare, self.meta, self.head, self.best, self.sign,
-            number[old[kernels.GROUP, live]], old, live,
+            self.slots, self.entries, self.spare, self.meta, self.head, number[old[kernels.GROUP, live]], old,
+            live, places,
         )  # fmt: skip
+        self.best[: len(kept)] = places[best]
 
 
 # ---------------------------------------------------------------------------- aggregates
@@ -417,7 +434,7 @@ class _Count:
 
     def step(self, runs: _Runs, members: _Members) -> Ids:
         bound = np.where(members.value != UNBOUND, members.weight, 0)
-        return _integer_ids(_running(runs, members.run, bound, self._state))
+        return _integer_ids(_running(runs, members, bound, self._state))
 
     def resize(self, kept: Ids, room: int) -> None:
         self._state = _resized(self._state, kept, room)
@@ -430,8 +447,8 @@ class _Count:
 class _Distinct:
     """An aggregate over the set of its members: it is told only when one comes or goes."""
 
-    def __init__(self, inner: _Aggregate) -> None:
-        self._inner, self._table = inner, _MemberTable()
+    def __init__(self, inner: _Aggregate, dictionary: Dictionary) -> None:
+        self._inner, self._table = inner, _MemberTable(dictionary)
 
     @property
     def empty(self) -> int:
@@ -440,7 +457,7 @@ class _Distinct:
     def step(self, runs: _Runs, members: _Members) -> Ids:
         nothing = np.zeros(len(members.run), np.int64)
         changes, _, _ = self._table.step(runs, members, nothing, nothing)
-        return self._inner.step(runs, _Members(changes[0], changes[1], changes[2]))
+        return self._inner.step(runs, _Members.of(runs, changes[1], changes[2], changes[0]))
 
     def resize(self, kept: Ids, room: int) -> None:
         self._table.resize(kept, room)
@@ -474,7 +491,7 @@ class _Sum:
         after = np.zeros((12, len(runs)), np.int64)
         for i in range(12):
             if i in change:
-                after[i] = _running(runs, members.run, change[i] * members.weight, self._state[i])
+                after[i] = _running(runs, members, change[i] * members.weight, self._state[i])
             else:
                 after[i] = self._state[i][runs.group]
         good = after[_BAD] == 0
@@ -625,14 +642,24 @@ class _Sum:
         for is_double in (True, False):
             mine = double == is_double
             distinct, places = np.unique(total[mine], return_inverse=True)
-            encoded = [self._dictionary.encode(_inexact_literal(v, is_double)) for v in distinct.tolist()]
-            ids[which[mine]] = np.array(encoded, np.int64)[places]
+            ids[which[mine]] = self._texts_to_ids([_inexact_text(v, is_double) for v in distinct.tolist()])[
+                places
+            ]
+
+    def _texts_to_ids(self, texts: list[bytes]) -> Ids:
+        data = np.frombuffer(bytearray(_PADDING.join([*texts, b""])), np.uint8)
+        sizes = np.array([len(t) for t in texts], np.int64)
+        ends = np.cumsum(sizes + PADDING) - PADDING
+        ids = kernels.text_ids(data, ends - sizes, ends, np.uint64(self._dictionary.seed))
+        hashed = ids > 0
+        self._dictionary.add_batch(ids[hashed], data, (ends - sizes)[hashed], ends[hashed])
+        return ids
 
 
 class _Extreme:
     """MIN and MAX over the members at hand.
 
-    Members of one kind (numbers, times, short strings, …) are compared by keys. A group that has others, or
+    Members of one kind (numbers, times, strings, IRIs, …) are compared in place. A group that has others, or
     several kinds, is handed over whole, at each instant at which it changes, to a query of the store.
     """
 
@@ -640,10 +667,10 @@ class _Extreme:
 
     def __init__(self, greatest: bool, dictionary: Dictionary) -> None:
         self._op, self._dictionary = "MAX" if greatest else "MIN", dictionary
-        self._table = _MemberTable(1 if greatest else -1)
+        self._table = _MemberTable(dictionary, 1 if greatest else -1)
 
     def step(self, runs: _Runs, members: _Members) -> Ids:
-        key, kind = _sort_keys(members.value)
+        key, kind = _sort_keys(members.value, self._dictionary)
         _, extreme, snapshot = self._table.step(runs, members, key, kind)
         if snapshot.shape[1]:
             self._ask(extreme, snapshot)
@@ -683,7 +710,7 @@ class _Concat:
 
     def __init__(self, distinct: bool, separator: str, dictionary: Dictionary) -> None:
         self._distinct, self._separator, self._dictionary = distinct, separator, dictionary
-        self._table = _MemberTable(always=True)
+        self._table = _MemberTable(dictionary, always=True)
 
     @property
     def empty(self) -> int:
@@ -719,13 +746,24 @@ class _Concat:
 # ---------------------------------------------------------------------------- terms
 
 
+_CLASSES = [
+    kernels.MISSING, kernels.FLOAT, kernels.NUMBER, kernels.MOMENT, kernels.LOCAL_MOMENT, kernels.STRING,
+    kernels.BOOLEAN,
+]  # fmt: skip
+
+
 def _integer_ids(values: Ids) -> Ids:
     """The ids of integers below 2^57."""
     return np.int64(_Count.empty) | (values & (1 << 58) - 1)
 
 
-def _sort_keys(ids: Ids) -> tuple[Ids, Ids]:
-    """(key, class) of each id: within a class, keys are ordered as the terms are. 0 unbound, 1 no key."""
+def _texts(dictionary: Dictionary) -> tuple[Ids, Ids, NDArray[np.uint8]]:
+    """What kernels need to read a hashed term's text."""
+    return dictionary.tables.slots, dictionary.tables.offsets, dictionary.tables.arena
+
+
+def _sort_keys(ids: Ids, dictionary: Dictionary) -> tuple[Ids, Ids]:
+    """(key, class) of each id: within a class, keys are ordered as the terms are (but see `STRING`)."""
     kind = kinds(ids)
     numbers, valid = numeric_values(ids)
     bits = numbers.view(np.int64)
@@ -743,7 +781,9 @@ def _sort_keys(ids: Ids) -> tuple[Ids, Ids]:
     ]
     number_key = bits ^ (bits >> 63 & np.int64(2**63 - 1))
     keys = [np.zeros_like(ids), number_key, number_key, moment, moment, inline, inline]
-    return np.select(choices, keys, 0), np.select(choices, [0, 7, 2, 3, 4, 5, 6], 1)
+    key, kind_of = np.select(choices, keys, 0), np.select(choices, _CLASSES, kernels.OTHER)
+    kernels.text_classes(_texts(dictionary), ids, key, kind_of)
+    return key, kind_of
 
 
 def _ask_store(query: str, terms: list[Term | DefaultGraph]) -> QuerySolutions:
@@ -780,14 +820,15 @@ def _split(exact: int) -> tuple[int, int, int, int]:
     return whole >> _LOW_BITS, whole & (1 << _LOW_BITS) - 1, fraction // _BILLION, fraction % _BILLION
 
 
-def _inexact_literal(value: float, double: bool) -> Literal:
-    if double:
-        return Literal(value)
-    if np.isfinite(value):
+def _inexact_text(value: float, double: bool) -> bytes:
+    """The canonical text of a double or float, which has no exponent."""
+    if not double and np.isfinite(value):
         lexical = np.format_float_positional(np.float32(value), unique=True, trim="-")
     else:
-        lexical = Literal(value).value
-    return Literal(lexical, datatype=_FLOAT)
+        lexical = repr(value).removesuffix(".0")
+        if "e" in lexical or "n" in lexical:
+            lexical = Literal(value).value
+    return f'"{lexical}"^^<{_XSD}{"double" if double else "float"}>'.encode()
 
 
 def _text_key(term: Term | DefaultGraph) -> tuple[str, str, str] | None:

@@ -26,8 +26,10 @@ from kelda.rdf.ntriples_kernels import term_id
 
 GROUP, VALUE, COUNT, NEXT, PREVIOUS, KEY, CLASS, STAMP, BEFORE = range(9)
 FIELDS = 9
-CLASSES = 8
-"""Classes of members: 0 is unbound, 1 needs the term itself, the others are compared by KEY."""
+MISSING, OTHER, NUMBER, FLOAT, MOMENT, LOCAL_MOMENT, BOOLEAN, STRING, IRI = range(9)
+CLASSES = 9
+"""Classes of members: unbound; in need of the term itself; compared by KEY; and, STRING and IRI, by KEY and
+then by text, which for hashed ids is in the dictionary's arena."""
 
 LIMBS = 70
 """32-bit digits of an exact sum of doubles; digit 0 has the weight 2^-1152."""
@@ -150,6 +152,21 @@ def by_group(groups, room):  # type: ignore[no-untyped-def]
     return order
 
 
+@njit(cache=True)
+def by_number(numbers, many):  # type: ignore[no-untyped-def]
+    """Positions in the order of numbers below `many`, in the given order where they are equal."""
+    counts = np.zeros(many + 1, np.int64)
+    for i in range(numbers.shape[0]):
+        counts[numbers[i] + 1] += 1
+    for j in range(many):
+        counts[j + 1] += counts[j]
+    order = np.empty(numbers.shape[0], np.int64)
+    for i in range(numbers.shape[0]):
+        order[counts[numbers[i]]] = i
+        counts[numbers[i]] += 1
+    return order
+
+
 # ------------------------------------------------------------------------------ members
 
 
@@ -218,32 +235,124 @@ def _drop_member(slots, entries, spare, meta, head, e):  # type: ignore[no-untyp
     meta[0] -= 1
 
 
+@njit(cache=True)
+def _span(texts, value):  # type: ignore[no-untyped-def]
+    """(start, end) of the hashed term's text in the arena; (0, 0) if it is not known."""
+    slots, offsets, _ = texts
+    mask = slots.shape[0] - 1
+    at = value & mask
+    while slots[at, 0] != value:
+        if slots[at, 0] == 0:
+            return np.int64(0), np.int64(0)
+        at = (at + 1) & mask
+    entry = slots[at, 1] & 0xFFFFFFFF
+    return offsets[entry], offsets[entry + 1]
+
+
 @njit(cache=True, inline="always")
-def _better(entries, e, b, sign):  # type: ignore[no-untyped-def]
-    """Whether entry e comes before the best one so far; among equals the least id does."""
-    if b < 0:
-        return True
-    if entries[KEY, e] != entries[KEY, b]:
-        return (entries[KEY, e] < entries[KEY, b]) == (sign < 0)
-    return entries[VALUE, e] < entries[VALUE, b]
+def _byte(arena, at):  # type: ignore[no-untyped-def]
+    """(the byte that stands here, where the next one does) with escapes undone."""
+    here = np.int64(arena[at])
+    if here != 92:
+        return here, at + 1
+    here = np.int64(arena[at + 1])
+    if here == 110:  # LF
+        here = np.int64(10)
+    elif here == 114:  # CR
+        here = np.int64(13)
+    return here, at + 2
 
 
 @njit(cache=True)
-def insert_members(slots, entries, spare, meta, head, best, sign, groups, old, kept):  # type: ignore[no-untyped-def]
-    """Put the `kept` entries of an `old` table into an empty one, under new group numbers."""
+def _text_before(texts, a, b):  # type: ignore[no-untyped-def]
+    """Whether the text of hashed id a (both strings, or both IRIs) is before that of b."""
+    arena = texts[2]
+    at, end = _span(texts, a)
+    other, other_end = _span(texts, b)
+    at, end, other, other_end = at + 1, end - 1, other + 1, other_end - 1  # without quotes or brackets
+    while at < end and other < other_end:
+        mine, at = _byte(arena, at)
+        yours, other = _byte(arena, other)
+        if mine != yours:
+            return mine < yours
+    return at >= end and other < other_end
+
+
+@njit(cache=True)
+def text_classes(texts, ids, key, kind):  # type: ignore[no-untyped-def]
+    """Fill in class and key of the hashed ids that are strings (their first 7 bytes) or IRIs (0)."""
+    arena = texts[2]
+    for i in range(ids.shape[0]):
+        if ids[i] <= 0:
+            continue
+        at, end = _span(texts, ids[i])
+        if end == 0:
+            continue
+        if arena[at] == 60 and arena[at + 1] != 60:
+            kind[i] = IRI
+        elif arena[at] == 34 and arena[end - 1] == 34:
+            kind[i] = STRING
+            at += 1
+            word = np.int64(0)
+            for _ in range(7):
+                here = np.int64(0)
+                if at < end - 1:
+                    here, at = _byte(arena, at)
+                word = word << 8 | here
+            key[i] = word
+
+
+@njit(cache=True)
+def _better(entries, e, b, sign, texts):  # type: ignore[no-untyped-def]
+    """Whether entry e comes before the best one so far, in a total order; among equals the least id does."""
+    if b < 0:
+        return True
+    if entries[CLASS, e] != entries[CLASS, b]:
+        return entries[CLASS, e] < entries[CLASS, b]
+    if entries[KEY, e] != entries[KEY, b]:
+        return (entries[KEY, e] < entries[KEY, b]) == (sign < 0)
+    mine, yours = entries[VALUE, e], entries[VALUE, b]
+    if entries[CLASS, e] < STRING:
+        return mine < yours
+    if mine == yours:
+        return False
+    # A string that is inline is no longer than its key, so it is before all others with that key.
+    before = yours > 0 if mine < 0 else yours > 0 and _text_before(texts, mine, yours)
+    return before == (sign < 0)
+
+
+@njit(cache=True)
+def insert_members(slots, entries, spare, meta, head, groups, old, kept, places):  # type: ignore[no-untyped-def]
+    """Put the `kept` entries of an `old` table into an empty one, under new group numbers.
+
+    `places[o]` becomes the new entry of the old one."""
     for i in range(kept.shape[0]):
         o = kept[i]
         e = _find_member(slots, entries, spare, meta, head, groups[i], old[VALUE, o])
         entries[COUNT, e] = old[COUNT, o]
         entries[KEY, e] = old[KEY, o]
         entries[CLASS, e] = old[CLASS, o]
-        if sign != 0 and _better(entries, e, best[groups[i]], sign):
-            best[groups[i]] = e
+        places[o] = e
 
 
 @njit(cache=True)
 def members_step(  # type: ignore[no-untyped-def]
-    slots, entries, spare, meta, head, classes, best, sign, always, run_group, run, value, weight, key, kind
+    slots,
+    entries,
+    spare,
+    meta,
+    head,
+    classes,
+    best,
+    sign,
+    always,
+    run_group,
+    run,
+    value,
+    weight,
+    key,
+    kind,
+    texts,
 ):
     """Apply deltas to a members table, run by run. Returns
 
@@ -251,7 +360,7 @@ def members_step(  # type: ignore[no-untyped-def]
      snapshot: [run, value, count] of all members of the runs that need the terms themselves)
 
     `sign` -1 keeps the least member of each group, +1 the greatest, 0 neither; where a group has members
-    of several classes, or of class 1, `extreme` says -1 (which is no id) and the snapshot has the members.
+    of several classes, or of OTHER, `extreme` says -1 (which is no id) and the snapshot has the members.
     With `always`, the snapshot has every run.
     """
     n, runs = run.shape[0], run_group.shape[0]
@@ -293,17 +402,17 @@ def members_step(  # type: ignore[no-untyped-def]
             classes[entries[CLASS, e], g] += 1 if now else -1
             if now:
                 entries[STAMP, e] = -1
-                if sign != 0 and not lost and _better(entries, e, best[g], sign):
+                if sign != 0 and not lost and _better(entries, e, best[g], sign, texts):
                     best[g] = e
             else:
                 if best[g] == e:
                     best[g] = -1
                     lost = True
                 _drop_member(slots, entries, spare, meta, head, e)
-        several = classes[1, g] > 0
+        several = classes[OTHER, g] > 0
         if sign != 0:
             kinds = 0
-            for c in range(1, CLASSES):
+            for c in range(OTHER, CLASSES):
                 if classes[c, g] > 0:
                     kinds += 1
             several = several or kinds > 1
@@ -311,11 +420,11 @@ def members_step(  # type: ignore[no-untyped-def]
                 b = np.int64(-1)
                 e = head[g]
                 while e >= 0:
-                    if _better(entries, e, b, sign):
+                    if _better(entries, e, b, sign, texts):
                         b = e
                     e = entries[NEXT, e]
                 best[g] = b
-            if classes[0, g] > 0 or best[g] < 0:
+            if classes[MISSING, g] > 0 or best[g] < 0:
                 extreme[r] = 0
                 several = False
             elif several:
@@ -489,3 +598,12 @@ def decimal_ids(negative, whole, fraction, seed):  # type: ignore[no-untyped-def
         starts[i], ends[i] = start, at
         ids[i] = term_id(texts[start : at + PADDING], seed)[0]
     return ids, texts, starts, ends
+
+
+@njit(cache=True)
+def text_ids(texts, starts, ends, seed):  # type: ignore[no-untyped-def]
+    """The ids of the terms with these texts, each followed by the padding."""
+    ids = np.empty(starts.shape[0], np.int64)
+    for i in range(starts.shape[0]):
+        ids[i] = term_id(texts[starts[i] : ends[i] + PADDING], seed)[0]
+    return ids

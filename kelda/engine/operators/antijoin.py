@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kelda.engine.deltas import Deltas
 from kelda.engine.operators import rows_kernels as kernels
-from kelda.engine.operators.rows import RowTable, plain, positions
+from kelda.engine.operators.rows import RowTable, are_sparse, plain, positions
 
 
 class AntiJoin:
@@ -47,7 +47,7 @@ class AntiJoin:
             *plain(b, self._right_columns), self._right_on,
             self.keep_matched,
         )  # fmt: skip
-        if self._left.is_sparse(len(a) + len(b)) or self._keys.is_sparse(len(a) + len(b)):
+        if are_sparse(self._left, self._keys, batch=len(a) + len(b)):
             self._shrink()
         return Deltas(self.columns, *out)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kelda.engine.deltas import Deltas
 from kelda.engine.operators import rows_kernels as kernels
-from kelda.engine.operators.rows import RowTable, plain
+from kelda.engine.operators.rows import RowTable, are_sparse, plain
 
 
 class Distinct:
@@ -25,7 +25,7 @@ class Distinct:
             return Deltas.empty(self.columns)
         self._rows.reserve(len(a))
         out = kernels.distinct(self._rows.table, *plain(a, self.columns), self._rows.positions)
-        if self._rows.is_sparse(len(a)):
+        if are_sparse(self._rows, batch=len(a)):
             self._shrink()
         return Deltas(self.columns, *out)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from kelda.engine.deltas import Deltas
 from kelda.engine.operators import rows_kernels as kernels
-from kelda.engine.operators.rows import RowTable, plain, positions
+from kelda.engine.operators.rows import RowTable, are_sparse, plain, positions
 from kelda.errors import UsageError
 
 
@@ -59,7 +59,7 @@ class DeltaJoin:
             *plain(b, self._right_columns), right.positions, self._right_on,
             self._right_only,
         )  # fmt: skip
-        if any(table.is_sparse(len(a) + len(b)) for table in (left, right, keys)):
+        if are_sparse(left, right, keys, batch=len(a) + len(b)):
             self._shrink()
         return Deltas(self.columns, *out)
 

@@ -1,7 +1,7 @@
 """A table of rows with their integrated weights: the state of the keyed operators.
 
 A `RowTable` interns rows of int64 columns to dense slots. Slots of released rows are used again; the table
-grows by doubling, and `is_sparse` says when it should be made anew from its `rows`.
+grows by doubling, and `are_sparse` says when tables should be made anew from their `rows`.
 """
 
 from __future__ import annotations
@@ -59,14 +59,18 @@ class RowTable:
         kernels.rehash(buckets, more_buckets, counters[kernels.SHIFT])
         self.table = Table(more_slots, more_buckets, counters)
 
-    def is_sparse(self, batch: int) -> bool:
-        """Most of the room is needed neither by the rows nor by another batch of this size."""
-        return self.capacity > _WORTH_SHRINKING and self.capacity > 8 * (len(self) + batch)
-
     def rows(self) -> tuple[Ids, Ids]:
         """The rows' weights, and their columns."""
         lines = self.table.slots[kernels.live_slots(self.table)]
         return lines[:, kernels.WEIGHT].copy(), np.ascontiguousarray(lines[:, kernels.FIELDS :].T)
+
+
+def are_sparse(*tables: RowTable, batch: int) -> bool:
+    """Most of the tables' room is needed neither by their rows nor by another batch of this size.
+
+    Taken together, so that making them all anew costs less than their growth since the last time did."""
+    room = sum(table.capacity for table in tables)
+    return room > _WORTH_SHRINKING and room > 8 * (sum(len(table) for table in tables) + batch)
 
 
 def plain(deltas: Deltas, columns: tuple[str, ...]) -> tuple[Ids, Ids, Ids]:
@@ -84,5 +88,5 @@ def positions(names: Sequence[str], columns: tuple[str, ...]) -> Ids:
     """Where the named columns are; all of them must be there."""
     missing = [name for name in names if name not in columns]
     if missing:
-        raise UsageError(f"no column {', '.join(missing)} among {', '.join(columns) or 'no columns'}")
+        raise UsageError(f"no column {', '.join(missing)}: name one of {', '.join(columns) or 'no columns'}")
     return np.array([columns.index(name) for name in names], np.int64)

@@ -401,7 +401,7 @@ def join(  # type: ignore[no-untyped-def]
 def _emit_shown(  # type: ignore[no-untyped-def]
     a_slots, k_slots, a_touched, k_touched, keep_matched, now, t, out_time, out_weight, out, n
 ):
-    """Weight after minus weight before of the left rows that changed or whose key gained or lost its match."""
+    """Weight after minus weight before of left rows that changed or whose key gained or lost its match."""
     width = a_slots.shape[1] - FIELDS
     for key in k_touched:
         shown = (k_slots[key, WEIGHT] > 0) == keep_matched

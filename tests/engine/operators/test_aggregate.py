@@ -44,7 +44,27 @@ OTHERS = [
     lit("2020-01-01", "date"), NamedNode("http://e/a"), NamedNode("http://e/b"), BlankNode("b0"),
     Triple(NamedNode("http://e/a"), NamedNode("http://e/b"), Literal("a")),
 ]  # fmt: skip
+TEXTS = [
+    Literal(v)
+    for v in (
+        "",
+        "a",
+        "abcdefg",
+        "abcdefgh",
+        "abcdefg\n",
+        'abcdefgh"',
+        "abcdefgh\\",
+        "abcdefgé",
+        '"\n',
+        "é",
+        "zz\r",
+    )
+]
+IRIS = [NamedNode(f"http://e/{v}") for v in ("", "a", "a#", "a/b", "ab", "é", "~", "B")]
 POOLS = [
+    TEXTS,
+    IRIS,
+    TEXTS[:4] + IRIS[:4] + INTEGERS[:2],
     INTEGERS,
     INTEGERS[:5] + DECIMALS,
     DECIMALS,
@@ -338,6 +358,12 @@ def test_by_group(groups: list[int]) -> None:
     order = kernels.by_group(np.array(groups, np.int64), 6).tolist()
     first = {g: groups.index(g) for g in groups}
     assert order == sorted(range(len(groups)), key=lambda i: (first[groups[i]], i))
+
+
+@given(st.lists(st.integers(0, 5), max_size=30))
+def test_by_number(numbers: list[int]) -> None:
+    order = kernels.by_number(np.array(numbers, np.int64), 6)
+    assert order.tolist() == np.argsort(np.array(numbers, np.int64), kind="stable").tolist()
 
 
 @settings(max_examples=100, deadline=None)

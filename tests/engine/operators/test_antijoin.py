@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,12 +13,22 @@ from hypothesis import strategies as st
 from kelda.engine.deltas import Deltas
 from kelda.engine.operators.antijoin import AntiJoin
 
-from .test_distinct import Changes, Relation, Timed, by_definition, cuts, deltas, histories, sent
+from .test_distinct import (
+    Relation,
+    Timed,
+    by_definition,
+    check_sums,
+    coming_and_going,
+    cuts,
+    deltas,
+    histories,
+    sent,
+)
 
 A, B = ("x", "y"), ("z", "x")
 
 
-def definition(on_x: bool, keep_matched: bool, a: list[Timed], b: list[Timed]) -> Changes:
+def definition(on_x: bool, keep_matched: bool) -> Callable[[Relation, Relation], Relation]:
     def f(left: Relation, right: Relation) -> Relation:
         kept: Relation = Counter()
         for row, m in left.items():
@@ -26,7 +37,7 @@ def definition(on_x: bool, keep_matched: bool, a: list[Timed], b: list[Timed]) -
                 kept[row] = m
         return kept
 
-    return by_definition(f, a, b)
+    return f
 
 
 @settings(deadline=None)
@@ -36,7 +47,8 @@ def definition(on_x: bool, keep_matched: bool, a: list[Timed], b: list[Timed]) -
 def test_law(a: list[Timed], b: list[Timed], ends: set[int], keep_matched: bool) -> None:
     operator = AntiJoin(A, B, ("x",), keep_matched)
     assert operator.columns == A
-    assert sent(operator, [deltas(A, a), deltas(B, b)], ends) == definition(True, keep_matched, a, b)
+    changes = sent(operator, [deltas(A, a), deltas(B, b)], ends)
+    assert changes == by_definition(definition(True, keep_matched), a, b)
     left: Relation = Counter()
     right: Relation = Counter()
     for _, weight, row in a:
@@ -52,7 +64,14 @@ def test_law(a: list[Timed], b: list[Timed], ends: set[int], keep_matched: bool)
 @given(histories(2), histories(2), cuts, st.booleans())
 def test_one_key_for_all(a: list[Timed], b: list[Timed], ends: set[int], keep_matched: bool) -> None:
     operator = AntiJoin(A, B, (), keep_matched)
-    assert sent(operator, [deltas(A, a), deltas(B, b)], ends) == definition(False, keep_matched, a, b)
+    changes = sent(operator, [deltas(A, a), deltas(B, b)], ends)
+    assert changes == by_definition(definition(False, keep_matched), a, b)
+
+
+@pytest.mark.parametrize("keep_matched", [False, True])
+def test_long_run(keep_matched: bool) -> None:
+    a, b = coming_and_going(1, A, 4000, 500), coming_and_going(2, B, 1000, 500)
+    check_sums(AntiJoin(A, B, ("x",), keep_matched), definition(True, keep_matched), a, b)
 
 
 @pytest.mark.parametrize("keep_matched", [False, True])

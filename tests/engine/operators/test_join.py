@@ -12,7 +12,17 @@ from kelda.engine.deltas import Deltas
 from kelda.engine.operators.join import DeltaJoin
 from kelda.errors import UsageError
 
-from .test_distinct import Relation, Timed, by_definition, cuts, deltas, histories, sent
+from .test_distinct import (
+    Relation,
+    Timed,
+    by_definition,
+    check_sums,
+    coming_and_going,
+    cuts,
+    deltas,
+    histories,
+    sent,
+)
 
 A, B = ("x", "y"), ("z", "x")
 
@@ -71,6 +81,11 @@ def test_with_a_side_without_columns(a: list[Timed], b: list[Timed], ends: set[i
     assert sent(operator, [deltas(A, a), deltas((), b)], ends) == by_definition(cross, a, b)
 
 
+def test_long_run() -> None:
+    a, b = coming_and_going(1, A, 4000, 60), coming_and_going(2, B, 2000, 60)
+    check_sums(DeltaJoin(A, B, ("x",)), join_on_x, a, b)
+
+
 def test_a_match_that_comes_as_its_partner_goes_is_never_sent() -> None:
     operator = DeltaJoin(A, B, ("x",))
     operator.step(deltas(A, []), deltas(B, [(1, 1, (6, 1))]), until=1)
@@ -89,7 +104,7 @@ def test_much_output_from_little_input() -> None:
 
 
 def test_memory_follows_the_live_rows() -> None:
-    """A window of 100 rows over 60 000 on both sides, every key new; then a burst whose room is given back."""
+    """A window of 100 rows over 60 000 on both sides, every key new; then a burst, its room given back."""
     operator = DeltaJoin(A, B, ("x",))
     sizes, answers = [], 0
     for step in range(60):
