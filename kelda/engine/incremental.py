@@ -81,6 +81,27 @@ class _Running:
     asked: bool | None = None  # ASK: the answer at the last report
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerBatch:
+    """What one query sends in one step, as columns; decoded only when somebody looks."""
+
+    running: _Running
+    sent: Sent
+    dictionary: Dictionary
+
+    def __len__(self) -> int:
+        return len(self.sent)
+
+    @property
+    def query(self) -> str:
+        """The name of the query."""
+        return self.running.name
+
+    def answers(self) -> list[Answer]:
+        """The answers as terms, in time order."""
+        return _decoded(self.running, self.sent, self.dictionary)
+
+
 class IncrementalEvaluator:
     """Same interface and same answers as `ReferenceEvaluator`."""
 
@@ -191,6 +212,12 @@ class IncrementalEvaluator:
     ) -> list[Answer]:
         """Take triples as columns of ids, known to `dictionary`; equal `event` numbers in a row make
         one event (None: each triple is its own)."""
+        return _all_answers(self.push_batch(stream, s, p, o, time, event))
+
+    def push_batch(
+        self, stream: str, s: Ids, p: Ids, o: Ids, time: Ids, event: Ids | None = None
+    ) -> list[AnswerBatch]:
+        """As `push_columns`, with the answers left as columns."""
         clock = self.clock.streams[stream]
         event = np.arange(len(time)) if event is None else event
         if len(time):
@@ -211,29 +238,26 @@ class IncrementalEvaluator:
         answers = self._fallback.heartbeat(stream, time)
         clock = self.clock.streams[stream]
         clock.promised = max(clock.promised, time)
-        return _in_time_order(answers, self._advance())
+        return _in_time_order(answers, _all_answers(self._advance()))
 
     def end(self, stream: str) -> list[Answer]:
         """The stream has no more elements."""
         answers = self._fallback.end(stream)
         self.clock.streams[stream].ended = True
-        return _in_time_order(answers, self._advance())
+        return _in_time_order(answers, _all_answers(self._advance()))
 
     # -------------------------------------------------------------------- time
 
-    def _advance(self) -> list[Answer]:
+    def _advance(self) -> list[AnswerBatch]:
         closed = self.clock.closed
         if closed <= self._now:
             return []
         rows = {name: pending.release(closed) for name, pending in self._pending.items()}
         self._steps += 1
         step = Step(self._steps, closed, rows)
-        answers: list[Answer] = []
-        for running in self._queries.values():
-            answers += self._decode(running, self._run(running, step))
+        sent = [(running, self._run(running, step)) for running in self._queries.values()]
         self._now = closed
-        answers.sort(key=lambda a: a.time)
-        return answers
+        return [AnswerBatch(running, some, self.dictionary) for running, some in sent if len(some)]
 
     def _run(self, running: _Running, step: Step) -> Sent:
         for (stream, intervals), track in zip(running.streams, running.reporter.tracks, strict=True):
@@ -242,25 +266,22 @@ class IncrementalEvaluator:
             track.take(rows)
         return running.reporter.step(running.root.step(step), step.until)
 
-    # -------------------------------------------------------------------- answers
 
-    def _decode(self, running: _Running, sent: Sent) -> list[Answer]:
-        if not len(sent):
-            return []
-        terms = [self.dictionary.terms(sent.values[i]) for i in range(len(sent.columns))]
-        unbound: NDArray[np.bool_] = sent.values == 0
-        names = sent.columns
-        rows: list[dict[str, Value]] = [
-            {n: terms[c][i] for c, n in enumerate(names) if not unbound[c, i]}  # type: ignore[misc]
-            for i in range(len(sent))
+def _decoded(running: _Running, sent: Sent, dictionary: Dictionary) -> list[Answer]:
+    terms = [dictionary.terms(sent.values[i]) for i in range(len(sent.columns))]
+    unbound: NDArray[np.bool_] = sent.values == 0
+    names = sent.columns
+    rows: list[dict[str, Value]] = [
+        {n: terms[c][i] for c, n in enumerate(names) if not unbound[c, i]}  # type: ignore[misc]
+        for i in range(len(sent))
+    ]
+    signs = ["+" if sign > 0 else "-" for sign in sent.sign]
+    if running.query.form is A.Form.SELECT:
+        return [
+            Answer(running.name, int(t), sign, bindings=row)
+            for t, sign, row in zip(sent.time, signs, rows, strict=True)
         ]
-        signs = ["+" if sign > 0 else "-" for sign in sent.sign]
-        if running.query.form is A.Form.SELECT:
-            return [
-                Answer(running.name, int(t), sign, bindings=row)
-                for t, sign, row in zip(sent.time, signs, rows, strict=True)
-            ]
-        return _constructed(running, sent, signs, rows)
+    return _constructed(running, sent, signs, rows)
 
 
 def _constructed(
@@ -273,6 +294,10 @@ def _constructed(
         triples = instantiate(running.query.template, {names[k]: v for k, v in row.items()}, f"t{t}s{i}")
         built.setdefault((int(t), sign), {}).update(dict.fromkeys(triples))
     return [Answer(running.name, t, sign, triples=tuple(ts)) for (t, sign), ts in built.items() if ts]
+
+
+def _all_answers(batches: list[AnswerBatch]) -> list[Answer]:
+    return sorted((a for batch in batches for a in batch.answers()), key=lambda a: a.time)
 
 
 def _in_time_order(first: list[Answer], second: list[Answer]) -> list[Answer]:

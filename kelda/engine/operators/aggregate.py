@@ -193,7 +193,16 @@ class GroupBy:
         return numbers + 1
 
     def _drop_rows(self, touched: Ids) -> None:
-        self._row_numbers.drop(touched[self._row_counts[touched] == 0])
+        rows = self._row_numbers
+        rows.drop(touched[self._row_counts[touched] == 0])
+        if rows.sparse:
+            kept = rows.compact()
+            number = np.zeros(len(self._row_counts) + 1, np.int64)
+            number[kept + 1] = np.arange(1, len(kept) + 1)
+            self._row_counts = _resized(self._row_counts, kept, rows.room)
+            for spec, aggregate in zip(self._specs, self._aggregates, strict=True):
+                if spec.column is None and isinstance(aggregate, _Distinct):
+                    aggregate.renumber(number)
 
     def _changes(
         self, runs: _Runs, had_rows: NDArray[np.bool_], has_rows: NDArray[np.bool_], ids: Ids
@@ -220,7 +229,7 @@ class GroupBy:
 
     def _compact(self) -> None:
         """Let go of memory that groups long gone took."""
-        if self._groups.room > _LEAST_ROOM and 8 * len(self._groups) < self._groups.room:
+        if self._groups.sparse:
             kept = self._groups.compact()
             self._resize(kept, self._groups.room)
 
@@ -320,6 +329,11 @@ class _GroupTable:
         return len(self.spare)
 
     @property
+    def sparse(self) -> bool:
+        """Whether it is time to `compact`."""
+        return self.room > _LEAST_ROOM and 8 * len(self) < self.room
+
+    @property
     def nbytes(self) -> int:
         return self.keys.nbytes + self.spare.nbytes + self.slots.nbytes
 
@@ -405,6 +419,12 @@ class _MemberTable:
         else:
             self._rebuild(kept, room, _power(2 * len(self)))
 
+    def renumber(self, number: Ids) -> None:
+        """Member v is now number[v]."""
+        live = self.slots[self.slots > 0] - 1
+        self.entries[kernels.VALUE, live] = number[self.entries[kernels.VALUE, live]]
+        self._rebuild(np.arange(len(self.head)), len(self.head), _power(2 * len(self)))
+
     def _rebuild(self, kept: Ids, groups: int, room: int) -> None:
         old, live = self.entries, self.slots[self.slots > 0] - 1
         number = np.full(len(self.head), -1, np.int64)
@@ -459,6 +479,10 @@ class _Distinct:
         changes, _, _ = self._table.step(runs, members, nothing, nothing)
         return self._inner.step(runs, _Members.of(runs, changes[1], changes[2], changes[0]))
 
+    def renumber(self, number: Ids) -> None:
+        """Member v is now number[v]."""
+        self._table.renumber(number)
+
     def resize(self, kept: Ids, room: int) -> None:
         self._table.resize(kept, room)
         self._inner.resize(kept, room)
@@ -475,6 +499,25 @@ _BILLION, _LOW_BITS = 10**9, 30
 _MANY = 1 << 16
 
 
+class _HashedNumbers:
+    """What numbers hashed ids stand for; those asked about lately are remembered."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._known: dict[int, tuple[int, float, str]] = {}
+
+    def of(self, ids: Ids) -> list[tuple[int, float, str]]:
+        """(exact value · 10^18, value of a double or float, type or '' if it is no number) of each."""
+        wanted = ids.tolist()
+        new = [id for id in wanted if id not in self._known]
+        if new:
+            if len(self._known) > _MANY:
+                self._known = {id: self._known[id] for id in wanted if id in self._known}
+            for id, value in zip(new, _query_each("?t + 0", self._dictionary.terms(new)), strict=True):
+                self._known[id] = _number(value)
+        return [self._known[id] for id in wanted]
+
+
 class _Sum:
     """SUM, and AVG, which is the sum by the number of members (a decimal for integers)."""
 
@@ -484,7 +527,7 @@ class _Sum:
         self._average, self._dictionary = average, dictionary
         self._state = np.zeros((12, _LEAST_ROOM), np.int64)
         self._doubles: Ids | None = None  # exact sums, once there are doubles
-        self._odd: dict[int, tuple[int, float, str]] = {}
+        self._hashed = _HashedNumbers(dictionary)
 
     def step(self, runs: _Runs, members: _Members) -> Ids:
         change, number = self._digits(members.value)
@@ -544,7 +587,7 @@ class _Sum:
         odd = np.flatnonzero(ids > 0)
         if odd.size:
             distinct, places = np.unique(ids[odd], return_inverse=True)
-            exact, inexact, names = zip(*self._odd_numbers(distinct.tolist()), strict=True)
+            exact, inexact, names = zip(*self._hashed.of(distinct), strict=True)
             place = np.asarray(places)
             name = np.array(names)[place]
             number[odd] = np.array(inexact, np.float64)[place]
@@ -558,17 +601,6 @@ class _Sum:
         )}  # fmt: skip
         number[~np.isfinite(number)] = 0
         return {row: added for row, added in out.items() if added.any()}, number if number.any() else None
-
-    def _odd_numbers(self, ids: list[int]) -> list[tuple[int, float, str]]:
-        """Of hashed ids: (exact value · 10^18, value of a double or float, type or '' if no number)."""
-        new = [id for id in ids if id not in self._odd]
-        if new:
-            if len(self._odd) > _MANY:
-                self._odd = {id: self._odd[id] for id in ids if id in self._odd}
-            literals = self._dictionary.terms(new)
-            for id, value in zip(new, _query_each("?t + 0", literals), strict=True):
-                self._odd[id] = _number(value)
-        return [self._odd[id] for id in ids]
 
     # ------------------------------------------------------------------ digits to ids
 
@@ -667,10 +699,14 @@ class _Extreme:
 
     def __init__(self, greatest: bool, dictionary: Dictionary) -> None:
         self._op, self._dictionary = "MAX" if greatest else "MIN", dictionary
-        self._table = _MemberTable(dictionary, 1 if greatest else -1)
+        self._table, self._hashed = (
+            _MemberTable(dictionary, 1 if greatest else -1),
+            _HashedNumbers(dictionary),
+        )
 
     def step(self, runs: _Runs, members: _Members) -> Ids:
         key, kind = _sort_keys(members.value, self._dictionary)
+        self._number_keys(members.value, key, kind)
         _, extreme, snapshot = self._table.step(runs, members, key, kind)
         if snapshot.shape[1]:
             self._ask(extreme, snapshot)
@@ -682,6 +718,20 @@ class _Extreme:
     @property
     def nbytes(self) -> int:
         return self._table.nbytes
+
+    def _number_keys(self, ids: Ids, key: Ids, kind: Ids) -> None:
+        """Fill in class and key of hashed numbers that float64 has exactly, so far of no class."""
+        others = np.flatnonzero((kind == kernels.OTHER) & (ids > 0))
+        if not others.size:
+            return
+        distinct, places = np.unique(ids[others], return_inverse=True)
+        values, kinds = np.zeros(len(distinct)), np.full(len(distinct), kernels.OTHER)
+        for i, (exact, inexact, name) in enumerate(self._hashed.of(distinct)):
+            if name in ("double", "float") and inexact == inexact:  # not NaN
+                values[i], kinds[i] = inexact, kernels.NUMBER if name == "double" else kernels.FLOAT
+            elif name in ("integer", "decimal") and len(str(abs(exact)).rstrip("0")) <= 15:
+                values[i], kinds[i] = exact / 10**18, kernels.NUMBER
+        key[others], kind[others] = _float_keys(values)[places], kinds[places]
 
     def _ask(self, extreme: Ids, snapshot: Ids) -> None:
         """Fill in the runs of the snapshot."""
@@ -762,11 +812,16 @@ def _texts(dictionary: Dictionary) -> tuple[Ids, Ids, NDArray[np.uint8]]:
     return dictionary.tables.slots, dictionary.tables.offsets, dictionary.tables.arena
 
 
+def _float_keys(numbers: NDArray[np.float64]) -> Ids:
+    """Integers in the order of the numbers; 0 and -0 are one."""
+    bits = (numbers + 0.0).view(np.int64)
+    return bits ^ (bits >> 63 & np.int64(2**63 - 1))
+
+
 def _sort_keys(ids: Ids, dictionary: Dictionary) -> tuple[Ids, Ids]:
     """(key, class) of each id: within a class, keys are ordered as the terms are (but see `STRING`)."""
     kind = kinds(ids)
     numbers, valid = numeric_values(ids)
-    bits = numbers.view(np.int64)
     single = (kind == Kind.FLOAT) | (kind == Kind.FLOAT_E)  # compared with a float, a decimal is rounded
     moment, is_time, zoned = time_values(ids)
     inline = ids & (1 << 58) - 1
@@ -779,7 +834,7 @@ def _sort_keys(ids: Ids, dictionary: Dictionary) -> tuple[Ids, Ids]:
         kind == Kind.STRING,
         kind == Kind.BOOLEAN,
     ]
-    number_key = bits ^ (bits >> 63 & np.int64(2**63 - 1))
+    number_key = _float_keys(numbers)
     keys = [np.zeros_like(ids), number_key, number_key, moment, moment, inline, inline]
     key, kind_of = np.select(choices, keys, 0), np.select(choices, _CLASSES, kernels.OTHER)
     kernels.text_classes(_texts(dictionary), ids, key, kind_of)

@@ -304,7 +304,7 @@ def text_classes(texts, ids, key, kind):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _better(entries, e, b, sign, texts):  # type: ignore[no-untyped-def]
-    """Whether entry e comes before the best one so far, in a total order; among equals the least id does."""
+    """Whether entry e comes before the best one so far, in a total order; among equals as in a scan."""
     if b < 0:
         return True
     if entries[CLASS, e] != entries[CLASS, b]:
@@ -313,7 +313,7 @@ def _better(entries, e, b, sign, texts):  # type: ignore[no-untyped-def]
         return (entries[KEY, e] < entries[KEY, b]) == (sign < 0)
     mine, yours = entries[VALUE, e], entries[VALUE, b]
     if entries[CLASS, e] < STRING:
-        return mine < yours
+        return _text_before(texts, mine, yours) if mine > 0 and yours > 0 else mine < yours
     if mine == yours:
         return False
     # A string that is inline is no longer than its key, so it is before all others with that key.

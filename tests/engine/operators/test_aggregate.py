@@ -17,7 +17,8 @@ from kelda.engine.operators import aggregate_kernels as kernels
 from kelda.engine.operators.aggregate import AggregateSpec, GroupBy
 from kelda.errors import UsageError
 from kelda.rdf.dictionary import Dictionary
-from kelda.rdf.ids import text
+from kelda.rdf.hash_kernels import PADDING
+from kelda.rdf.ids import encode, text
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 COLUMNS = ("k", "x")
@@ -35,6 +36,12 @@ DECIMALS.append(lit("123456789012345678.75", "decimal"))
 DOUBLES = [lit(v, "double") for v in ("0.5", "1.0E0", "-2.25", "1", "1.5E3")]
 FLOATS = [lit(v, "float") for v in ("0.5", "-1.5E1", "2")]
 ODD_NUMBERS = [lit("01", "integer"), lit("7", "int"), lit("-0.0", "double"), lit("1.0000", "decimal")]
+LONG = [
+    lit("1.0000000000000002", "double"),
+    lit("01E0", "double"),
+    lit("0.0", "double"),
+    lit("+1.5", "decimal"),
+]
 SPECIAL = [lit("INF", "double"), lit("-INF", "double"), lit("NaN", "double"), lit("INF", "float")]
 OTHERS = [
     Literal("a"), Literal("b"), Literal("a", language="en"), Literal("a longer string"),
@@ -65,6 +72,7 @@ POOLS = [
     TEXTS,
     IRIS,
     TEXTS[:4] + IRIS[:4] + INTEGERS[:2],
+    [*INTEGERS[:3], *ODD_NUMBERS, *DOUBLES[:2], *DECIMALS[:3], *LONG],
     INTEGERS,
     INTEGERS[:5] + DECIMALS,
     DECIMALS,
@@ -309,7 +317,7 @@ def test_memory_follows_the_live_content() -> None:
         operator.step(batch(time + 100, -1, time, 300), until=time + 100)
     assert len(operator) == 0
     operator.step(batch(300, 1, int(rng.integers(9)), 1), until=300)
-    assert operator.nbytes < high / 4
+    assert operator.nbytes < high / 50
 
 
 # ---------------------------------------------------------------------------- kernels and their twins
@@ -364,6 +372,56 @@ def test_by_group(groups: list[int]) -> None:
 def test_by_number(numbers: list[int]) -> None:
     order = kernels.by_number(np.array(numbers, np.int64), 6)
     assert order.tolist() == np.argsort(np.array(numbers, np.int64), kind="stable").tolist()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 2), st.integers(1, 6), st.integers(-2, 3)), max_size=9), max_size=9
+    )
+)
+def test_members(batches: list[list[tuple[int, int, int]]]) -> None:
+    """Changes and least members, run by run, with keys that are the values' negatives."""
+    from kelda.engine.operators.aggregate import _Members, _MemberTable, _Runs
+
+    table, present = _MemberTable(DICTIONARY, sign=-1), Counter()
+    for batch in batches:
+        rows = []
+        for group, value, weight in sorted(batch):
+            allowed = max(weight, -present[group, value])
+            present[group, value] += allowed
+            rows += [(group, value, allowed)] if allowed else []
+        groups = sorted({g for g, _, _ in rows})
+        before = Counter({k: c - sum(w for g, v, w in rows if (g, v) == k) for k, c in present.items()})
+        many = len(groups)
+        runs = _Runs(np.array(groups, np.int64), *(np.zeros(many, np.int64),) * 3, np.ones(many, np.bool_))
+        deltas = np.array(rows, np.int64).reshape(-1, 3).T.copy()
+        members = _Members.of(runs, -deltas[1], deltas[2], np.searchsorted(groups, deltas[0]))
+        changes, least, _ = table.step(runs, members, -deltas[1], np.full(len(rows), kernels.NUMBER))
+        expected = {
+            (groups.index(g), -v, 1 if c else -1)
+            for (g, v), c in present.items()
+            if (c > 0) != (before[g, v] > 0)
+        }
+        assert {tuple(c) for c in changes.T.tolist()} == expected
+        assert least.tolist() == [
+            min([-v for (h, v), c in present.items() if h == g and c], default=0) for g in groups
+        ]
+        assert len(table) == sum(c > 0 for c in present.values())
+
+
+def test_text_ids() -> None:
+    terms = [
+        Literal("a"),
+        lit("1.25", "double"),
+        NamedNode("http://e/a"),
+        lit("0.30000000000000004", "double"),
+    ]
+    texts = [text(t).encode() for t in terms]
+    data = np.frombuffer(bytearray(b"".join(t + bytes(PADDING) for t in texts)), np.uint8)
+    ends = np.cumsum([len(t) + PADDING for t in texts]) - PADDING
+    starts = ends - [len(t) for t in texts]
+    assert kernels.text_ids(data, starts, ends, np.uint64(0)).tolist() == [encode(t) for t in terms]
 
 
 @settings(max_examples=100, deadline=None)

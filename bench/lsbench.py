@@ -1,0 +1,188 @@
+"""LSBench-shaped queries on the incremental engine, one core: triples per CPU-second.
+
+Data are made here, in LSBench's vocabulary: posts with hash tags, likes, photos with user tags, and
+stored friendships. Each query is measured from N-Triples text and from encoded columns, with
+windows of 100 and of 1,000 triples, beside the figures of the original CQELS engine.
+
+    python -m bench.lsbench [--triples 1000000] [--queries Q1,Q4]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+import numpy as np
+from pyoxigraph import RdfFormat, parse
+
+from kelda.engine.incremental import IncrementalEvaluator
+from kelda.lang import parse as parse_query
+from kelda.rdf import ntriples
+from kelda.rdf.graphstore import GraphStore
+
+SIB, VOC = "http://www.ins.cwi.nl/sib/", "http://www.ins.cwi.nl/sib/vocabulary/"
+SIOC, FOAF, DC = "http://rdfs.org/sioc/ns#", "http://xmlns.com/foaf/0.1/", "http://purl.org/dc/"
+USERS, TAGS = 1000, 2000
+BATCH = 1 << 20
+
+PREFIXES = f"PREFIX sioc: <{SIOC}> PREFIX foaf: <{FOAF}> PREFIX voc: <{VOC}> PREFIX user: <{SIB}user/> "
+QUERIES = {
+    "Q1": "SELECT ?p ?o { STREAM <urn:post> [TRIPLES N] { user:u7 ?p ?o } }",
+    "Q2": """SELECT ?u ?post { STREAM <urn:post> [TRIPLES N] { ?u sioc:creator_of ?post }
+             ?u sioc:account_of <urn:person7> }""",
+    "Q3": "SELECT ?f ?post { user:u7 foaf:knows ?f STREAM <urn:post> [TRIPLES N] { ?f sioc:creator_of ?post } }",
+    "Q4": """SELECT ?u ?a ?b ?tag { STREAM <urn:post> [TRIPLES N] { ?u sioc:creator_of ?a . ?a voc:hashtag ?tag .
+             ?u sioc:creator_of ?b . ?b voc:hashtag ?tag } FILTER(?a != ?b) }""",
+    "Q5": """SELECT ?photo ?a ?b { STREAM <urn:photo> [TRIPLES N] { ?photo voc:usertag ?a }
+             STREAM <urn:like> [TRIPLES N] { ?b voc:like ?photo } ?a foaf:knows ?b }""",
+    "Q6": """SELECT ?u ?post ?b ?place { STREAM <urn:post> [TRIPLES N] { ?u sioc:creator_of ?post }
+             STREAM <urn:like> [TRIPLES N] { ?b voc:like ?post } ?u foaf:knows ?b . ?b foaf:based_near ?place }""",
+    "Q10": "SELECT ?tag (COUNT(*) AS ?n) { STREAM <urn:post> [TRIPLES N] { ?p voc:hashtag ?tag } } GROUP BY ?tag",
+}
+CQELS = {  # triples per CPU-second of the original engine, windows of 100 and 1,000
+    "Q1": (108_000, 108_000),
+    "Q2": (98_000, 23_000),
+    "Q3": (95_000, 27_000),
+    "Q4": (35_000, 4_600),
+    "Q5": (16_000, 3_200),
+    "Q6": (8_000, 2_300),
+    "Q10": (21_000, 4_700),
+}
+
+
+def stored(rng: np.random.Generator) -> GraphStore:
+    """Friendships (20 a user, skewed), accounts, places."""
+    lines = []
+    for u in range(USERS):
+        lines.append(f"<{SIB}user/u{u}> <{SIOC}account_of> <urn:person{u}> .")
+        lines.append(f"<{SIB}user/u{u}> <{FOAF}based_near> <urn:place{u % 50}> .")
+        for f in set(np.minimum(rng.zipf(1.3, 20), USERS) - 1):
+            lines.append(f"<{SIB}user/u{u}> <{FOAF}knows> <{SIB}user/u{f}> .")
+    return GraphStore(parse("\n".join(lines), RdfFormat.N_TRIPLES))
+
+
+def texts(rng: np.random.Generator, triples: int, streams: tuple[str, ...]) -> dict[str, bytes]:
+    """The streams of a query, with about `triples` triples in all, in steps of time."""
+    each = triples // len(streams)
+    makers = {"urn:post": _posts, "urn:like": _likes, "urn:photo": _photos}
+    return {s: makers[s](rng, each, "photo" if "urn:photo" in streams else "post") for s in streams}
+
+
+def _posts(rng: np.random.Generator, triples: int, _: str) -> bytes:
+    posts = triples // 12
+    users = np.minimum(rng.zipf(1.4, posts), USERS) - 1
+    tags = np.minimum(rng.zipf(1.3, (posts, 3)), TAGS) - 1
+    lines = []
+    for i in range(posts):
+        t, post = 1_000 + 12 * i, f"<{SIB}post/po{i}>"
+        lines.append(
+            f"{t}\t{post} <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{VOC}Post> .\n"
+            f"{t}\t{post} <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{SIOC}Post> .\n"
+            f'{t}\t{post} <{DC}terms/title> "null" .\n'
+            f'{t}\t{post} <{DC}elements/1.1/created> "2010-02-01T03:33:28Z"'
+            "^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n"
+            f'{t}\t{post} <{VOC}browser> "Internet Explorer" .\n'
+            f'{t}\t{post} <{SIOC}ip_address> "80.71.{i % 250}.10" .\n'
+            f'{t}\t{post} <{SIOC}content> "About the fourth album, number {i % 997}, and what it sold" .\n'
+            f"{t}\t<{SIB}forum/fo{users[i]}> <{SIOC}container_of> {post} .\n"
+            f"{t}\t<{SIB}user/u{users[i]}> <{SIOC}creator_of> {post} .\n"
+            f'{t}\t{post} <{VOC}hashtag> "tag{tags[i, 0]}" .\n'
+            f'{t}\t{post} <{VOC}hashtag> "tag{tags[i, 1]}" .\n'
+            f'{t}\t{post} <{VOC}hashtag> "tag{tags[i, 2]}" .\n'
+        )
+    return "".join(lines).encode()
+
+
+def _likes(rng: np.random.Generator, triples: int, of: str) -> bytes:
+    users = np.minimum(rng.zipf(1.4, triples), USERS) - 1
+    back = np.minimum(rng.zipf(1.5, triples), 50) - 1
+    per = 12 if of == "post" else 6
+    things = np.maximum(np.arange(triples) // per - back, 0)
+    kind = "post/po" if of == "post" else "photo/pho"
+    return "".join(
+        f"{1_000 + i}\t<{SIB}user/u{u}> <{VOC}like> <{SIB}{kind}{x}> .\n"
+        for i, (u, x) in enumerate(zip(users.tolist(), things.tolist(), strict=True))
+    ).encode()
+
+
+def _photos(rng: np.random.Generator, triples: int, _: str) -> bytes:
+    users = np.minimum(rng.zipf(1.4, (triples // 6, 2)), USERS) - 1
+    lines = []
+    for i in range(triples // 6):
+        t, photo = 1_000 + 6 * i, f"<{SIB}photo/pho{i}>"
+        lines.append(
+            f"{t}\t{photo} <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{VOC}Photo> .\n"
+            f"{t}\t{photo} <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{SIOC}Item> .\n"
+            f'{t}\t{photo} <http://dbpedia.org/ontology/location> "Hebi" .\n'
+            f"{t}\t<{SIB}user/u{users[i, 0]}> <{SIOC}creator_of> {photo} .\n"
+            f"{t}\t{photo} <{VOC}usertag> <{SIB}user/u{users[i, 0]}> .\n"
+            f"{t}\t{photo} <{VOC}usertag> <{SIB}user/u{users[i, 1]}> .\n"
+        )
+    return "".join(lines).encode()
+
+
+def blocks(data: dict[str, bytes]) -> list[tuple[str, bytes]]:
+    """The streams side by side, in blocks of text that go forward in time together."""
+    cut: dict[str, list[bytes]] = {}
+    pieces = max(1, max(len(d) for d in data.values()) // BATCH)
+    for name, text in data.items():
+        at, parts = 0, []
+        for i in range(pieces):
+            end = len(text) if i == pieces - 1 else text.find(b"\n", len(text) * (i + 1) // pieces) + 1
+            parts.append(text[at:end])
+            at = end
+        cut[name] = parts
+    return [(name, cut[name][i]) for i in range(pieces) for name in data]
+
+
+def measure(name: str, window: int, triples: int, seed: int = 1) -> dict[str, object]:
+    """One query with one window size: rates from text and from columns, and how many answers."""
+    text = PREFIXES + QUERIES[name].replace("[TRIPLES N]", f"[TRIPLES {window}]")
+    query = parse_query(text)
+    streams = tuple(dict.fromkeys(w.stream.value for w in query.windows))
+    rng = np.random.default_rng(seed)
+    store, data = stored(rng), blocks(texts(rng, triples, streams))
+    rates, answers, total = {}, 0, 0
+    for encoded in (False, True):
+        for timed in (False, True):  # the first run compiles and touches memory
+            engine = IncrementalEvaluator(store=store)
+            for stream in streams:
+                engine.add_stream(stream, from_start=True)
+            engine.register("q", query)
+            assert not engine.reasons, engine.reasons
+            some = data if timed else data[: 2 * len(streams)]
+            columns = [(s, ntriples.read(d, engine.dictionary, timed=True)) for s, d in some] if encoded else []
+            total = answers = 0
+            begin = time.process_time()
+            for i, (stream, part) in enumerate(some):
+                c = columns[i][1] if encoded else ntriples.read(part, engine.dictionary, timed=True)
+                total += len(c)
+                assert c.t is not None
+                answers += sum(map(len, engine.push_batch(stream, c.s, c.p, c.o, c.t)))
+            rates["encoded" if encoded else "text"] = total / (time.process_time() - begin)
+    return {"query": name, "window": window, "triples": total, "answers": answers, **rates}
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("--triples", type=int, default=1_000_000)
+    arguments.add_argument("--queries", default=",".join(QUERIES))
+    chosen = arguments.parse_args()
+    rows = []
+    print(f"{'query':6}{'window':>7}{'text/s':>12}{'encoded/s':>12}{'answers':>10}{'CQELS/s':>10}{'times':>8}")
+    for name in chosen.queries.split(","):
+        for i, window in enumerate((100, 1000)):
+            row = measure(name, window, chosen.triples)
+            row["cqels"] = CQELS[name][i]
+            rows.append(row)
+            print(
+                f"{name:6}{window:>7}{row['text']:>12,.0f}{row['encoded']:>12,.0f}{row['answers']:>10,}"
+                f"{CQELS[name][i]:>10,}{row['text'] / CQELS[name][i]:>8.0f}",
+                flush=True,
+            )
+    print(json.dumps({"benchmark": "lsbench", "triples_per_cpu_second": rows}))
+
+
+if __name__ == "__main__":
+    main()
