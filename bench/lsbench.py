@@ -31,14 +31,18 @@ QUERIES = {
     "Q1": "SELECT ?p ?o { STREAM <urn:post> [TRIPLES N] { user:u7 ?p ?o } }",
     "Q2": """SELECT ?u ?post { STREAM <urn:post> [TRIPLES N] { ?u sioc:creator_of ?post }
              ?u sioc:account_of <urn:person7> }""",
-    "Q3": "SELECT ?f ?post { user:u7 foaf:knows ?f STREAM <urn:post> [TRIPLES N] { ?f sioc:creator_of ?post } }",
-    "Q4": """SELECT ?u ?a ?b ?tag { STREAM <urn:post> [TRIPLES N] { ?u sioc:creator_of ?a . ?a voc:hashtag ?tag .
+    "Q3": """SELECT ?f ?post { user:u7 foaf:knows ?f
+             STREAM <urn:post> [TRIPLES N] { ?f sioc:creator_of ?post } }""",
+    "Q4": """SELECT ?u ?a ?b ?tag { STREAM <urn:post> [TRIPLES N] {
+             ?u sioc:creator_of ?a . ?a voc:hashtag ?tag .
              ?u sioc:creator_of ?b . ?b voc:hashtag ?tag } FILTER(?a != ?b) }""",
     "Q5": """SELECT ?photo ?a ?b { STREAM <urn:photo> [TRIPLES N] { ?photo voc:usertag ?a }
              STREAM <urn:like> [TRIPLES N] { ?b voc:like ?photo } ?a foaf:knows ?b }""",
     "Q6": """SELECT ?u ?post ?b ?place { STREAM <urn:post> [TRIPLES N] { ?u sioc:creator_of ?post }
-             STREAM <urn:like> [TRIPLES N] { ?b voc:like ?post } ?u foaf:knows ?b . ?b foaf:based_near ?place }""",
-    "Q10": "SELECT ?tag (COUNT(*) AS ?n) { STREAM <urn:post> [TRIPLES N] { ?p voc:hashtag ?tag } } GROUP BY ?tag",
+             STREAM <urn:like> [TRIPLES N] { ?b voc:like ?post }
+             ?u foaf:knows ?b . ?b foaf:based_near ?place }""",
+    "Q10": """SELECT ?tag (COUNT(*) AS ?n) { STREAM <urn:post> [TRIPLES N] { ?p voc:hashtag ?tag } }
+              GROUP BY ?tag""",
 }
 CQELS = {  # triples per CPU-second of the original engine, windows of 100 and 1,000
     "Q1": (108_000, 108_000),
@@ -57,7 +61,7 @@ def stored(rng: np.random.Generator) -> GraphStore:
     for u in range(USERS):
         lines.append(f"<{SIB}user/u{u}> <{SIOC}account_of> <urn:person{u}> .")
         lines.append(f"<{SIB}user/u{u}> <{FOAF}based_near> <urn:place{u % 50}> .")
-        for f in set(np.minimum(rng.zipf(1.3, 20), USERS) - 1):
+        for f in set(_skewed(rng, USERS, 0.3, 20).tolist()):
             lines.append(f"<{SIB}user/u{u}> <{FOAF}knows> <{SIB}user/u{f}> .")
     return GraphStore(parse("\n".join(lines), RdfFormat.N_TRIPLES))
 
@@ -69,10 +73,16 @@ def texts(rng: np.random.Generator, triples: int, streams: tuple[str, ...]) -> d
     return {s: makers[s](rng, each, "photo" if "urn:photo" in streams else "post") for s in streams}
 
 
+def _skewed(rng: np.random.Generator, size: int, exponent: float, shape: int | tuple[int, ...]) -> np.ndarray:
+    """Numbers below `size` by a power law. LSBench's own data: users post about equally often, and the
+    most frequent tag has 7 % of all tags."""
+    weights = 1 / (np.arange(size) + 2.0) ** exponent
+    return np.searchsorted(np.cumsum(weights) / weights.sum(), rng.random(shape))
+
+
 def _posts(rng: np.random.Generator, triples: int, _: str) -> bytes:
     posts = triples // 12
-    users = np.minimum(rng.zipf(1.4, posts), USERS) - 1
-    tags = np.minimum(rng.zipf(1.3, (posts, 3)), TAGS) - 1
+    users, tags = _skewed(rng, USERS, 0.2, posts), _skewed(rng, TAGS, 1.0, (posts, 3))
     lines = []
     for i in range(posts):
         t, post = 1_000 + 12 * i, f"<{SIB}post/po{i}>"
@@ -95,7 +105,7 @@ def _posts(rng: np.random.Generator, triples: int, _: str) -> bytes:
 
 
 def _likes(rng: np.random.Generator, triples: int, of: str) -> bytes:
-    users = np.minimum(rng.zipf(1.4, triples), USERS) - 1
+    users = _skewed(rng, USERS, 0.2, triples)
     back = np.minimum(rng.zipf(1.5, triples), 50) - 1
     per = 12 if of == "post" else 6
     things = np.maximum(np.arange(triples) // per - back, 0)
@@ -107,7 +117,7 @@ def _likes(rng: np.random.Generator, triples: int, of: str) -> bytes:
 
 
 def _photos(rng: np.random.Generator, triples: int, _: str) -> bytes:
-    users = np.minimum(rng.zipf(1.4, (triples // 6, 2)), USERS) - 1
+    users = _skewed(rng, USERS, 0.2, (triples // 6, 2))
     lines = []
     for i in range(triples // 6):
         t, photo = 1_000 + 6 * i, f"<{SIB}photo/pho{i}>"
@@ -152,7 +162,9 @@ def measure(name: str, window: int, triples: int, seed: int = 1) -> dict[str, ob
             engine.register("q", query)
             assert not engine.reasons, engine.reasons
             some = data if timed else data[: 2 * len(streams)]
-            columns = [(s, ntriples.read(d, engine.dictionary, timed=True)) for s, d in some] if encoded else []
+            columns = (
+                [(s, ntriples.read(d, engine.dictionary, timed=True)) for s, d in some] if encoded else []
+            )
             total = answers = 0
             begin = time.process_time()
             for i, (stream, part) in enumerate(some):
@@ -170,7 +182,9 @@ def main() -> None:
     arguments.add_argument("--queries", default=",".join(QUERIES))
     chosen = arguments.parse_args()
     rows = []
-    print(f"{'query':6}{'window':>7}{'text/s':>12}{'encoded/s':>12}{'answers':>10}{'CQELS/s':>10}{'times':>8}")
+    print(
+        f"{'query':6}{'window':>7}{'text/s':>12}{'encoded/s':>12}{'answers':>10}{'CQELS/s':>10}{'times':>8}"
+    )
     for name in chosen.queries.split(","):
         for i, window in enumerate((100, 1000)):
             row = measure(name, window, chosen.triples)

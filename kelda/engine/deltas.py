@@ -20,6 +20,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kelda.engine.deltas_kernels import net
+
 Ids = NDArray[np.int64]
 UNBOUND = 0
 
@@ -86,14 +88,10 @@ class Deltas:
         """One delta per (time, row), none with weight 0."""
         if len(self) == 0:
             return self
-        order = np.lexsort((*self.values, self.time))
-        time, values = self.time[order], self.values[:, order]
-        fresh = np.ones(len(order), np.bool_)
-        fresh[1:] = (time[1:] != time[:-1]) | (values[:, 1:] != values[:, :-1]).any(axis=0)
-        starts = np.flatnonzero(fresh)
-        weight = np.add.reduceat(self.weight[order], starts)
-        kept = starts[weight != 0]
-        return Deltas(self.columns, time[kept], weight[weight != 0], values[:, kept])
+        kept, total = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
+        found = net(self.time, self.weight, self.values, kept, total)
+        rows = kept[:found]
+        return Deltas(self.columns, self.time[rows], total[:found], self.values[:, rows])
 
 
 class Operator(Protocol):

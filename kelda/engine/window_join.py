@@ -106,7 +106,10 @@ class WindowJoin:
         self.order: list[list[int]] = [[] for _ in leaves]
         self._load_stored()
         self._copies = np.array(
-            [self._index(i, tuple(range(len(l.columns)))) if l.graph else -1 for i, l in enumerate(leaves)],
+            [
+                self._index(i, tuple(range(len(leaf.columns)))) if leaf.graph else -1
+                for i, leaf in enumerate(leaves)
+            ],
             np.int64,
         )
 

@@ -95,7 +95,14 @@ class Writer:
 
     def condition(self) -> str:
         return self.pick(
-            "?x != ?z", "?y > 1", "?x = :n0", "?y + 1 < 4", "BOUND(?z)", "isIRI(?z)", "?y IN (1, :n1)", "?x < ?y"
+            "?x != ?z",
+            "?y > 1",
+            "?x = :n0",
+            "?y + 1 < 4",
+            "BOUND(?z)",
+            "isIRI(?z)",
+            "?y IN (1, :n1)",
+            "?x < ?y",
         )
 
     def decoration(self, depth: int, inside_window: bool = False) -> str:
@@ -132,7 +139,10 @@ class Writer:
             tail = self.pick("", "GROUP BY ?x", "GROUP BY ?x HAVING (COUNT(*) > 1)")
             head = f"SELECT {'?x ' if tail else ''}{aggregate}"
         else:
-            head, tail = "SELECT " + self.pick("*", "?x", "DISTINCT ?x ?y", "?x ?y ?z"), self.pick("", "", "LIMIT 2")
+            head, tail = (
+                "SELECT " + self.pick("*", "?x", "DISTINCT ?x ?y", "?x ?y ?z"),
+                self.pick("", "", "LIMIT 2"),
+            )
         prefix = "PREFIX : <http://ex/> "
         if self.dialect == "cqels":
             return f"{prefix}{head} WHERE {{ {body} }} {tail}"

@@ -34,7 +34,9 @@ def equip(evaluator: ReferenceEvaluator | IncrementalEvaluator) -> None:
 
 @settings(max_examples=CASES, deadline=None)
 @given(queries(), st.sampled_from([None, *Output]), events(), events(), st.data())
-def test_same_answers(text: str, output: Output | None, a: list[Event], b: list[Event], data: st.DataObject) -> None:
+def test_same_answers(
+    text: str, output: Output | None, a: list[Event], b: list[Event], data: st.DataObject
+) -> None:
     note(text)
     try:
         query = parse(text)

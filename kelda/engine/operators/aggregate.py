@@ -156,7 +156,7 @@ class GroupBy:
             return Deltas.empty(self.columns)
         deltas = deltas.project(self.columns_in)
         key_rows = deltas.values[[self.columns_in.index(key) for key in self.keys]]
-        group = self._groups.find(np.ascontiguousarray(key_rows))
+        group = self._groups.find(key_rows)
         self._make_room()
         order = kernels.by_group(group, self._groups.room)
         runs, run = _runs(group[order], deltas.time, order)
@@ -186,7 +186,7 @@ class GroupBy:
         """The members of an aggregate; for DISTINCT * the numbers of the rows, from 1."""
         if column is not None:
             return deltas.column(column)
-        numbers = self._row_numbers.find(np.ascontiguousarray(deltas.values))
+        numbers = self._row_numbers.find(deltas.values)
         if self._row_numbers.room > len(self._row_counts):
             self._row_counts = _resized(self._row_counts, slice(None), self._row_numbers.room)
         np.add.at(self._row_counts, numbers, deltas.weight)
@@ -339,16 +339,14 @@ class _GroupTable:
 
     def find(self, rows: Ids) -> Ids:
         """The numbers of rows, new ones where need be."""
-        pending, parts = 0, []
-        while pending < rows.shape[1]:
-            # Room for as many again as there are, so that a batch of few groups costs little memory.
-            chunk = rows[:, pending : pending + max(_LEAST_ROOM, len(self))]
-            if len(self) + chunk.shape[1] > self.room:
-                self._rebuild(self.numbers(), _power(len(self) + chunk.shape[1]), renumber=False)
-            parts.append(
-                kernels.find_groups(self.slots, self.keys, self.spare, self.meta, np.ascontiguousarray(chunk))
-            )
-            pending += chunk.shape[1]
+        done, parts = 0, []
+        while True:
+            rest = np.ascontiguousarray(rows[:, done:])
+            parts.append(kernels.find_groups(self.slots, self.keys, self.spare, self.meta, rest))
+            done += len(parts[-1])
+            if done == rows.shape[1]:
+                break
+            self._grow(2 * self.room)
         return np.concatenate(parts)
 
     def drop(self, numbers: Ids) -> None:
@@ -362,19 +360,16 @@ class _GroupTable:
     def compact(self) -> Ids:
         """Number the rows anew, without gaps; the old numbers in the order of the new ones."""
         kept = self.numbers()
-        self._rebuild(kept, _power(2 * len(kept)), renumber=True)
+        self.keys = np.ascontiguousarray(self.keys[:, kept])
+        self.spare, self.meta = np.zeros(0, np.int64), np.array([len(kept), len(kept), 0], np.int64)
+        self._grow(_power(2 * len(kept)), np.arange(len(kept)))
         return kept
 
-    def _rebuild(self, kept: Ids, room: int, renumber: bool) -> None:
-        old = self.keys
-        if not renumber:
-            self.keys, self.spare = _resized(old, slice(None), room), _resized(self.spare, slice(None), room)
-            self.slots = np.zeros(2 * room, np.int64)
-            kernels.place_groups(self.slots, self.keys, kept)
-            return
-        self.keys, self.spare = _resized(old, kept, room), np.zeros(room, np.int64)
-        self.slots, self.meta = np.zeros(2 * room, np.int64), np.array([len(kept), len(kept), 0], np.int64)
-        kernels.place_groups(self.slots, self.keys, np.arange(len(kept)))
+    def _grow(self, room: int, numbers: Ids | None = None) -> None:
+        numbers = self.numbers() if numbers is None else numbers
+        self.keys, self.spare = (_resized(array, slice(None), room) for array in (self.keys, self.spare))
+        self.slots = np.zeros(2 * room, np.int64)
+        kernels.place_groups(self.slots, self.keys, numbers)
 
 
 class _MemberTable:

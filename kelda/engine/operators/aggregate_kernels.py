@@ -10,8 +10,8 @@ A *members table* holds (group, value) -> count, and the members of each group a
     slots    open addressing, entry + 1, 0 is free        entries  (FIELDS, room), fields as named below
     spare    a stack of entries given back                meta     [entries alive, entries ever given, spare]
 
-Whoever calls makes room first: a kernel never runs out of it. A *run* is one group at one instant; runs of
-one group are neighbours, in time order, and deltas come in the order of their runs.
+Whoever calls `members_step` makes room first: it never runs out of it. A *run* is one group at one instant;
+runs of one group are neighbours, in time order, and deltas come in the order of their runs.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def _key_hash(keys, g):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def find_groups(slots, keys, spare, meta, rows):  # type: ignore[no-untyped-def]
-    """The group number of each row (a column of `rows`), a new one where there is none yet."""
+    """The group number of each row (a column of `rows`), a new one where there is none yet.
+
+    Of fewer rows, where there is no room for a new one."""
     n = rows.shape[1]
     width = rows.shape[0]
     mask = np.int64(slots.shape[0] - 1)
@@ -72,9 +74,11 @@ def find_groups(slots, keys, spare, meta, rows):  # type: ignore[no-untyped-def]
                 if meta[2] > 0:
                     meta[2] -= 1
                     g = spare[meta[2]]
-                else:
+                elif meta[1] < spare.shape[0]:
                     g = meta[1]
                     meta[1] += 1
+                else:
+                    return found[:i]
                 meta[0] += 1
                 for k in range(width):
                     keys[k, g] = rows[k, i]

@@ -37,7 +37,7 @@ DOUBLES = [lit(v, "double") for v in ("0.5", "1.0E0", "-2.25", "1", "1.5E3")]
 FLOATS = [lit(v, "float") for v in ("0.5", "-1.5E1", "2")]
 ODD_NUMBERS = [lit("01", "integer"), lit("7", "int"), lit("-0.0", "double"), lit("1.0000", "decimal")]
 LONG = [
-    lit("1.0000000000000002", "double"),
+    lit("0.06250000000000000000", "double"),
     lit("01E0", "double"),
     lit("0.0", "double"),
     lit("+1.5", "decimal"),

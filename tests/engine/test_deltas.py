@@ -1,0 +1,42 @@
+"""Signed rows: adding up, putting together."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kelda.engine.deltas import Deltas
+
+ROWS = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(-2, 2), st.integers(0, 2), st.integers(0, 1)), max_size=60
+)
+
+
+def deltas(rows: list[tuple[int, int, int, int]]) -> Deltas:
+    time, weight, *values = np.array(sorted(rows, key=lambda r: r[0]), np.int64).reshape(-1, 4).T
+    return Deltas(("x", "y"), time, weight, np.ascontiguousarray(values))
+
+
+@settings(deadline=None)  # the kernel may have to be compiled
+@given(ROWS)
+def test_consolidated(rows: list[tuple[int, int, int, int]]) -> None:
+    wanted: Counter[tuple[int, int, int]] = Counter()
+    for time, weight, x, y in rows:
+        wanted[time, x, y] += weight
+    found = deltas(rows).consolidated()
+    assert (np.diff(found.time) >= 0).all()
+    got = [((t, x, y), w) for t, w, (x, y) in zip(found.time, found.weight, found.values.T, strict=True)]
+    assert len(got) == len(dict(got))
+    assert {k: int(w) for k, w in got} == {k: w for k, w in wanted.items() if w}
+
+
+@given(ROWS, ROWS)
+def test_concat_is_in_time_order(
+    a: list[tuple[int, int, int, int]], b: list[tuple[int, int, int, int]]
+) -> None:
+    both = Deltas.concat([deltas(a), deltas(b).project(("y",))], ("x", "y"))
+    assert len(both) == len(a) + len(b)
+    assert (np.diff(both.time) >= 0).all()
