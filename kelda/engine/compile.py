@@ -55,6 +55,7 @@ class Incremental:
         self.query, self.store, self.dictionary, self.windows = query, store, dictionary, windows
         self.expressions = Expressions(dictionary)
         self._fresh = count()
+        self._merges_stored = False
 
     def compile(self) -> Node:
         """The node whose deltas are the solutions of the query."""
@@ -70,18 +71,15 @@ class Incremental:
         return self.pattern(self.query.pattern, self._outside())
 
     def _outside(self) -> str | None:
-        """The window that bare patterns read, if they read one (C-SPARQL's FROM STREAM)."""
+        """The window that bare patterns read: none, one, or (C-SPARQL) several things merged."""
         default = self.query.dataset.windows
         if not default:
             return None
-        if len(default) > 1:
-            raise NotIncremental("several windows merged in the default graph")
         stored = replace(
             self.query, form=A.Form.ASK, pattern=_ANYTHING, windows=(), dataset=self._stored_dataset()
         )
-        if evaluate(stored, self.store):
-            raise NotIncremental("a window merged with stored triples in the default graph")
-        return default[0]
+        self._merges_stored = bool(evaluate(stored, self.store))
+        return default[0] if len(default) == 1 and not self._merges_stored else MERGED
 
     def _stored_dataset(self) -> A.Dataset:
         return replace(self.query.dataset, windows=())
@@ -153,8 +151,12 @@ class Incremental:
         leaves: list[WindowLeaf] = []
         stored: list[A.Pattern] = []
         others: list[A.Pattern] = []
+        more: list[tuple[Node, frozenset[str]]] = []
         for part, reads in self.conjuncts(pattern, window):
-            if isinstance(part, A.Triples) and reads is not None:
+            if isinstance(part, A.Triples) and reads == MERGED:
+                merged = [self.merged(t) for t in part.patterns]
+                more += [(node, frozenset(node.columns)) for node in merged]
+            elif isinstance(part, A.Triples) and reads is not None:
                 leaves += [self.leaf(t, reads) for t in part.patterns]
             elif not self.reads_windows(part, reads):
                 stored.append(part)
@@ -166,29 +168,32 @@ class Incremental:
             for i, name in enumerate(columns):
                 if name in shared and (rows[i] == 0).any():
                     raise NotIncremental(f"?{name} may be unbound in a stored sub-query that is joined on it")
-        node: Node | None = None
         if leaves:
-            node = JoinWindows(leaves, relations, graph=self.query.dialect is not A.Dialect.CQELS)
-        elif relations:
-            first, *rest = (Stored(*r) for r in relations)
-            node = first
-            for more in rest:
-                node = self.delta_join(node, more, self._all_bound(node), self._all_bound(more))
-        bound = frozenset(node.columns) if node is not None else frozenset()
+            joined: Node = JoinWindows(leaves, relations, graph=self.query.dialect is not A.Dialect.CQELS)
+            more.insert(0, (joined, frozenset(joined.columns)))
+        else:
+            more = [(Stored(*r), frozenset(r[0])) for r in relations] + more
         for part in others:
             other = self.pattern(_unwrapped(part), _window_of(part, window))
-            other_bound = frozenset(column(v) for v in certainly_bound(part))
-            node, bound = (
-                (other, other_bound)
-                if node is None
-                else (self.delta_join(node, other, bound, other_bound), bound | other_bound)
-            )
-        assert node is not None
+            more.append((other, frozenset(column(v) for v in certainly_bound(part))))
+        node, bound = more.pop(0)
+        while more:  # next, always one that shares a variable, if there is one
+            columns = set(node.columns)
+            i = next((i for i, (other, _) in enumerate(more) if columns & set(other.columns)), 0)
+            other, other_bound = more.pop(i)
+            node = self.delta_join(node, other, bound, other_bound)
+            bound |= other_bound
         return node
 
-    @staticmethod
-    def _all_bound(node: Node) -> frozenset[str]:
-        return frozenset(node.columns)
+    def merged(self, t: A.TriplePattern) -> Node:
+        """A triple pattern over windows and stored triples merged into one graph."""
+        parts: list[Node] = [
+            JoinWindows([self.leaf(t, name)], [], graph=True) for name in self.query.dataset.windows
+        ]
+        if self._merges_stored:
+            parts.append(Projected(Stored(*self.stored(A.Triples((t,)))), parts[0].columns))
+        columns = parts[0].columns
+        return Operated(Distinct(columns), (United(tuple(parts)),), "merged graph")
 
     def delta_join(self, left: Node, right: Node, bound: frozenset[str], right_bound: frozenset[str]) -> Node:
         on = tuple(c for c in left.columns if c in right.columns)
@@ -295,8 +300,8 @@ class Incremental:
         source = self.pattern(group.pattern, window)
         specs = []
         for var, aggregate in group.aggregates:
-            if aggregate.distinct and aggregate.arg is None:
-                raise NotIncremental("COUNT(DISTINCT *)")
+            if aggregate.op == "GROUP_CONCAT" and aggregate.distinct:
+                raise NotIncremental("GROUP_CONCAT(DISTINCT …)")
             argument: str | None = None
             match aggregate.arg:
                 case None:
@@ -314,6 +319,7 @@ class Incremental:
         return Operated(operator, (source,), _words("group", keys))
 
 
+MERGED = "merged"  # the window of bare patterns, where the default graph is made of several things
 _ANYTHING = A.Triples((A.TriplePattern(A.Var("s"), A.Var("p"), A.Var("o")),))
 
 

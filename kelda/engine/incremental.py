@@ -24,7 +24,7 @@ from kelda.engine.nodes import NO_ROWS, Node, Step
 from kelda.engine.oneshot import instantiate
 from kelda.engine.reference import ReferenceEvaluator
 from kelda.engine.report import Report, output_of, report_of
-from kelda.engine.reporter import Reporter, Sent
+from kelda.engine.reporter import Asker, Reporter, Sent
 from kelda.engine.track import WindowTrack
 from kelda.errors import UsageError
 from kelda.lang import algebra as A
@@ -78,7 +78,6 @@ class _Running:
     reporter: Reporter
     streams: tuple[tuple[str, Intervals], ...]
     paused: bool = False
-    asked: bool | None = None  # ASK: the answer at the last report
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +156,6 @@ class IncrementalEvaluator:
             raise NotIncremental("refused")  # the reference evaluator says why
         if query.form is A.Form.DESCRIBE:
             raise NotIncremental("DESCRIBE")
-        if query.form is A.Form.ASK and output is not A.Output.RSTREAM:
-            raise NotIncremental("ASK as a difference")
         windows: dict[str, tuple[str, Intervals]] = {}
         for window in query.windows:
             if not isinstance(window.stream, NamedNode):
@@ -169,14 +166,15 @@ class IncrementalEvaluator:
             windows[window.name] = (window.stream.value, intervals)
         query = deterministic(query)
         if query.form is A.Form.ASK:
-            raise NotIncremental("ASK")
+            query = replace(query, pattern=A.Project(query.pattern, ()))
         if query.form is A.Form.CONSTRUCT:
             variables = tuple(sorted(visible_vars(query.pattern), key=lambda v: v.name))
             query = replace(query, pattern=A.Project(query.pattern, variables))
         root = Incremental(query, self.store, self.dictionary, windows).compile()
         streams = tuple(windows.values())
         tracks = [WindowTrack(intervals) for _, intervals in streams]
-        return _Running(name, query, root, Reporter(root.columns, output, report, self.t0, tracks), streams)
+        kind = Asker if query.form is A.Form.ASK else Reporter
+        return _Running(name, query, root, kind(root.columns, output, report, self.t0, tracks), streams)
 
     def drop(self, name: str) -> None:
         """Forget a query."""
@@ -268,6 +266,11 @@ class IncrementalEvaluator:
 
 
 def _decoded(running: _Running, sent: Sent, dictionary: Dictionary) -> list[Answer]:
+    if running.query.form is A.Form.ASK:
+        return [
+            Answer(running.name, int(t), "+" if sign > 0 else "-", boolean=bool(yes))
+            for t, sign, yes in zip(sent.time, sent.sign, sent.values[0], strict=True)
+        ]
     terms = [dictionary.terms(sent.values[i]) for i in range(len(sent.columns))]
     unbound: NDArray[np.bool_] = sent.values == 0
     names = sent.columns

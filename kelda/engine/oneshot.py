@@ -41,6 +41,8 @@ class Solutions:
 
 Result = Solutions | bool | list[Triple]
 
+MERGE = WINDOW_PREFIX + "merge"
+
 
 def evaluate(query: A.Query, store: GraphStore, *, now: int | None = None) -> Result:
     """Answer `query` (which has no windows) over `store`. `now` (ms) fixes NOW()."""
@@ -68,20 +70,35 @@ def ask(
     query: A.Query,
     *,
     windows: tuple[WindowGraph, ...] = (),
-    default_windows: tuple[WindowGraph, ...] = (),
+    default_windows: str | None = None,
 ) -> Result:
-    """Run SPARQL text over the query's dataset, to which windows are added as named graphs."""
+    """Run SPARQL text over the query's dataset, to which windows are added as named graphs.
+
+    `default_windows` names a graph that belongs to the default graph and shares no triple with it."""
     default, named = query.dataset.default, query.dataset.named
     default_graphs: list[NamedNode | BlankNode | DefaultGraph] = (
         [DefaultGraph()] if default is None else list(default)
     )
-    default_graphs += [NamedNode(w.graph) for w in default_windows]
+    merged = len(default_graphs) > 1
+    if merged:  # a merge has each triple once
+        store.merge(default_graphs, into=MERGE)
+        default_graphs = [NamedNode(MERGE)]
+    if default_windows is not None:
+        default_graphs.append(NamedNode(default_windows))
     named_graphs: list[NamedNode | BlankNode] | None = None
     if named is not None:
         named_graphs = list(named)
         for window in windows:
             named_graphs += [NamedNode(window.graph), NamedNode(window.rows)]
-    found = store.query(text, base=query.base, default_graphs=default_graphs, named_graphs=named_graphs)
+    try:
+        found = store.query(text, base=query.base, default_graphs=default_graphs, named_graphs=named_graphs)
+        return _result(found)
+    finally:
+        if merged:
+            store.remove_graph(MERGE)
+
+
+def _result(found: QueryBoolean | QuerySolutions | QueryTriples) -> Result:
     if isinstance(found, QueryBoolean):
         return bool(found)
     if isinstance(found, QueryTriples):

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyoxigraph import NamedNode, Quad, Triple
+from pyoxigraph import DefaultGraph, NamedNode, Quad, Triple
 
 from kelda.engine.answer import Answer, Value
 from kelda.engine.clock import FOREVER, NEVER, Clock, StreamClock
@@ -44,7 +44,8 @@ class _Window:
     name: str
     graph: WindowGraph
     state: WindowState
-    triples: Counter[Triple] = field(default_factory=Counter)
+    triples: Counter[Triple] = field(default_factory=Counter)  # how often each is in the graph
+    beside: tuple[NamedNode | DefaultGraph, ...] = ()  # stored graphs that are merged with this one
 
     def move(self, t: int, store: GraphStore) -> None:
         came, left = self.state.move(t)
@@ -60,7 +61,8 @@ class _Window:
             for quad in element.quads:
                 triple = quad.triple
                 self.triples[triple] += 1
-                quads.append(Quad(triple.subject, triple.predicate, triple.object, graph))
+                if not any(Quad(*triple, stored) in store for stored in self.beside):
+                    quads.append(Quad(*triple, graph))
         store.extend(quads)
 
     def take(self, element: Element, store: GraphStore) -> None:
@@ -72,7 +74,7 @@ class _Window:
             self.triples[triple] -= 1
             if not self.triples[triple]:
                 del self.triples[triple]
-                store.remove(Quad(triple.subject, triple.predicate, triple.object, graph))
+                store.remove(Quad(*triple, graph))
 
     def row_quads(self, element: Element) -> list[Quad]:
         if not self.graph.as_rows:
@@ -103,6 +105,7 @@ class _Registered:
     t0: int
     number: int
     windows: list[_Window] = field(default_factory=list)
+    default_triples: Counter[Triple] = field(default_factory=Counter)
     last: Counter[Any] = field(default_factory=Counter)
     was_empty: bool = True
     paused: bool = False
@@ -121,15 +124,30 @@ class _Registered:
                     self.windows.append(self.new_window(definition, stream))
                     self.text = None
 
+    @property
+    def default_graph(self) -> str:
+        """The graph of all windows that belong to the default graph: their merge."""
+        return f"{WINDOW_PREFIX}{self.number}:default"
+
     def new_window(self, definition: A.WindowDef, stream: str) -> _Window:
+        is_default = definition.name in self.query.dataset.windows
         graph = WindowGraph(
             stream=NamedNode(stream),
-            graph=f"{WINDOW_PREFIX}{self.number}:{len(self.windows)}",
+            graph=self.default_graph if is_default else f"{WINDOW_PREFIX}{self.number}:{len(self.windows)}",
             # In CQELS-QL a stream is a bag of elements; elsewhere a window is an RDF graph.
             as_rows=self.query.dialect is A.Dialect.CQELS,
         )
         on_close = self.report.when is When.WINDOW_CLOSE
-        return _Window(definition.name, graph, make_window(definition.window, t0=self.t0, on_close=on_close))
+        state = make_window(definition.window, t0=self.t0, on_close=on_close)
+        return self.place(definition.name, graph, state)
+
+    def place(self, name: str, graph: WindowGraph, state: WindowState) -> _Window:
+        """A window with the count of triples in its graph, which default windows share."""
+        if graph.graph != self.default_graph:
+            return _Window(name, graph, state)
+        stored = self.query.dataset.default
+        beside = (DefaultGraph(),) if stored is None else stored
+        return _Window(name, graph, state, self.default_triples, beside)
 
     @property
     def empty(self) -> bool:
@@ -198,7 +216,7 @@ class _Registered:
             self.sparql(t, store),
             self.query,
             windows=tuple(w.graph for w in self.windows),
-            default_windows=tuple(w.graph for w in self.windows if w.name in self.query.dataset.windows),
+            default_windows=self.default_graph if self.query.dataset.windows else None,
         )
         if isinstance(found, Solutions):
             return [tuple(row.items()) for row in found.rows]
@@ -432,7 +450,8 @@ class ReferenceEvaluator:
             for old in query.windows:
                 self.store.remove_graph(old.graph.graph)
                 self.store.remove_graph(old.graph.rows)
-            query.windows = [_Window(*parts) for parts in windows]
+            query.default_triples.clear()
+            query.windows = [query.place(*parts) for parts in windows]
             query.last, query.was_empty, query.paused, query.text = last, was_empty, paused, None
             for window in query.windows:
                 window.put(window.state.content.values(), self.store)

@@ -37,7 +37,6 @@ class Reporter:
         self._held = Deltas.empty(columns)  # not reported yet
         self._content = Deltas.empty(columns)  # at the last report, for RSTREAM
         self._visited = NEVER
-        self._reported = False  # whether there was a report at all
         self._was_empty = True
 
     def step(self, deltas: Deltas, until: int) -> Sent:
@@ -55,7 +54,9 @@ class Reporter:
         told = at < len(instants)
         self._held = pending.select(~told)
         moved = Deltas(self.columns, instants[at[told]], pending.weight[told], pending.values[:, told])
-        self._reported = True
+        return self._tell(moved, instants)
+
+    def _tell(self, moved: Deltas, instants: Ids) -> Sent:
         if self.output is Output.RSTREAM:
             return self._whole(moved.consolidated(), instants)
         return self._differences(moved.consolidated())
@@ -160,6 +161,42 @@ class Reporter:
             np.concatenate([p.time for p in parts]),
             np.concatenate([p.sign for p in parts]),
             np.concatenate([p.values for p in parts], axis=1),
+        )
+
+
+class Asker(Reporter):
+    """ASK: whether there is any solution, told at each report or (differences) when it changes."""
+
+    def __init__(
+        self, columns: tuple[str, ...], output: Output, report: Report, t0: int, tracks: list[WindowTrack]
+    ) -> None:
+        super().__init__(columns, output, report, t0, tracks)
+        self._count = 0
+        self._last: int | None = None  # the answer before, 1 or 0
+
+    def _tell(self, moved: Deltas, instants: Ids) -> Sent:
+        counts = self._count + np.concatenate([[0], np.cumsum(moved.weight)])
+        answers = (counts[np.searchsorted(moved.time, instants, "right")] > 0).astype(np.int64)
+        self._count = int(counts[-1])
+        before = np.concatenate([[-1 if self._last is None else self._last], answers[:-1]])
+        self._last = int(answers[-1])
+        if self.output is Output.RSTREAM:
+            return Sent(("yes",), instants, np.ones(len(instants), np.int64), answers[None, :])
+        time, sign, values = [], [], []
+        changed = answers != before
+        if self.output is not Output.ISTREAM:
+            gone = changed & (before >= 0)
+            time.append(instants[gone])
+            sign.append(np.full(gone.sum(), -1))
+            values.append(before[gone])
+        if self.output is not Output.DSTREAM:
+            time.append(instants[changed])
+            sign.append(np.ones(changed.sum(), np.int64))
+            values.append(answers[changed])
+        times = np.concatenate(time)
+        order = np.argsort(times, kind="stable")
+        return Sent(
+            ("yes",), times[order], np.concatenate(sign)[order], np.concatenate(values)[order][None, :]
         )
 
 

@@ -131,12 +131,13 @@ class _Writer:
             arg = "*"
         elif aggregate.op in ("SUM", "AVG", "MIN", "MAX"):
             arg = self.value(aggregate.arg)
+        elif aggregate.op == "GROUP_CONCAT":
+            # Of the texts of its members, whatever they are; pyoxigraph takes strings only.
+            arg = f"STR({self.expr(aggregate.arg)})"
         else:
             arg = self.expr(aggregate.arg)
         tail = "" if aggregate.separator is None else f" ; SEPARATOR = {Literal(aggregate.separator)}"
-        text = f"{aggregate.op}({word}{arg}{tail})"
-        # GROUP_CONCAT is a plain string, whatever the tags of its members; pyoxigraph keeps a common one.
-        return f"STR({text})" if aggregate.op == "GROUP_CONCAT" else text
+        return f"{aggregate.op}({word}{arg}{tail})"
 
     def path(self, path: A.Path) -> str:
         match path:

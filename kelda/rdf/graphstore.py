@@ -36,6 +36,9 @@ class GraphStore:
     def __iter__(self) -> Iterator[Quad]:
         return (quad_from_store(quad) for quad in self._store)
 
+    def __contains__(self, quad: Quad) -> bool:
+        return quad_to_store(quad) in self._store
+
     def add(self, quad: Quad) -> None:
         """Put a quad in."""
         self._store.add(self._stored(quad))
@@ -59,6 +62,13 @@ class GraphStore:
     def named_graphs(self) -> tuple[NamedNode | BlankNode, ...]:
         """The names of all graphs that hold anything."""
         return tuple(self._store.named_graphs())
+
+    def merge(self, graphs: Iterable[NamedNode | BlankNode | DefaultGraph], into: str) -> None:
+        """Copy graphs into one: their RDF merge, without the copies that a union of them would show."""
+        target = NamedNode(into)
+        for graph in graphs:
+            quads = self._store.quads_for_pattern(None, None, None, graph)
+            self._store.extend(Quad(q.subject, q.predicate, q.object, target) for q in list(quads))
 
     def query(
         self,

@@ -43,6 +43,7 @@ RSPQL_WINDOWS = (
     "FROM NOW-PT0.005S TO NOW-PT0.002S",
     "FROM NOW-PT0.006S TO NOW-PT0.002S STEP PT0.002S",
 )
+CSPARQL_WINDOWS = ("RANGE 3ms STEP 1ms", "RANGE 4ms TUMBLING", "RANGE 5ms STEP 2ms", "RANGE TRIPLES 3")
 NODES = (":n0", ":n1", ":n2")
 VARS = ("?x", "?y", "?z")
 
@@ -71,6 +72,11 @@ class Writer:
         stream = self.pick(":a", ":b")
         if self.dialect == "cqels":
             return f"STREAM {stream} [{self.pick(*CQELS_WINDOWS)}] {{ {inside} }}"
+        if self.dialect == "csparql":
+            iri = STREAMS[stream == ":b"]
+            if len(self.windows) < 2:
+                self.windows.append(f"FROM STREAM <{iri}> [{self.pick(*CSPARQL_WINDOWS)}]")
+            return f"{{ {inside} }}"
         name = f":w{len(self.windows)}"
         self.windows.append(f"FROM NAMED WINDOW {name} ON {stream} [{self.pick(*RSPQL_WINDOWS)}]")
         return f"WINDOW {name} {{ {inside} }}"
@@ -143,7 +149,13 @@ class Writer:
                 "SELECT " + self.pick("*", "?x", "DISTINCT ?x ?y", "?x ?y ?z"),
                 self.pick("", "", "LIMIT 2"),
             )
+        if self.flip(8):
+            head, tail = "ASK", ""
         prefix = "PREFIX : <http://ex/> "
+        if self.dialect == "csparql":
+            every = self.pick("", "", "COMPUTED EVERY 3ms ")
+            windows = " ".join(self.windows)
+            return f"{prefix}REGISTER QUERY q {every}AS {head} {windows} WHERE {{ {body} }} {tail}"
         if self.dialect == "cqels":
             return f"{prefix}{head} WHERE {{ {body} }} {tail}"
         kind = self.pick("RSTREAM", "ISTREAM", "DSTREAM")
@@ -153,7 +165,7 @@ class Writer:
 @st.composite
 def queries(draw: st.DrawFn) -> str:
     """The text of a random query."""
-    return Writer(draw, draw(st.sampled_from(["cqels", "cqels", "rspql"])), []).query()
+    return Writer(draw, draw(st.sampled_from(["cqels", "cqels", "rspql", "csparql"])), []).query()
 
 
 @st.composite
