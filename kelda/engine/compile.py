@@ -178,8 +178,8 @@ class Incremental:
             more.append((other, frozenset(column(v) for v in certainly_bound(part))))
         node, bound = more.pop(0)
         while more:  # next, always one that shares a variable, if there is one
-            columns = set(node.columns)
-            i = next((i for i, (other, _) in enumerate(more) if columns & set(other.columns)), 0)
+            mine = set(node.columns)
+            i = next((i for i, (other, _) in enumerate(more) if mine & set(other.columns)), 0)
             other, other_bound = more.pop(i)
             node = self.delta_join(node, other, bound, other_bound)
             bound |= other_bound

@@ -61,8 +61,8 @@ class _Window:
             for quad in element.quads:
                 triple = quad.triple
                 self.triples[triple] += 1
-                if not any(Quad(*triple, stored) in store for stored in self.beside):
-                    quads.append(Quad(*triple, graph))
+                if not any(_in(triple, stored) in store for stored in self.beside):
+                    quads.append(_in(triple, graph))
         store.extend(quads)
 
     def take(self, element: Element, store: GraphStore) -> None:
@@ -74,7 +74,7 @@ class _Window:
             self.triples[triple] -= 1
             if not self.triples[triple]:
                 del self.triples[triple]
-                store.remove(Quad(*triple, graph))
+                store.remove(_in(triple, graph))
 
     def row_quads(self, element: Element) -> list[Quad]:
         if not self.graph.as_rows:
@@ -89,6 +89,10 @@ class _Window:
                 Quad(row, OBJECT, quad.object, graph),
             ]
         return quads
+
+
+def _in(triple: Triple, graph: NamedNode | DefaultGraph) -> Quad:
+    return Quad(triple.subject, triple.predicate, triple.object, graph)
 
 
 Row = tuple[tuple[str, Value], ...]
