@@ -30,10 +30,13 @@ from kelda.engine.operators.aggregate import AggregateSpec, GroupBy
 from kelda.engine.operators.antijoin import AntiJoin
 from kelda.engine.operators.distinct import Distinct
 from kelda.engine.operators.join import DeltaJoin
+from kelda.engine.sharing import Parameters
+from kelda.engine.top import Top
 from kelda.errors import KeldaError
 from kelda.lang import algebra as A
 from kelda.lang.to_sparql import variable_name, visible_vars
 from kelda.lang.walk import nodes
+from kelda.plan.shape import QUERY
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.graphstore import GraphStore
 
@@ -51,7 +54,10 @@ class Incremental:
         store: GraphStore,
         dictionary: Dictionary,
         windows: dict[str, tuple[str, Intervals]],  # name -> (stream, intervals)
+        parameters: Parameters | None = None,  # of the queries of this shape, if they share a network
     ) -> None:
+        self.parameters = parameters
+        self._whose = () if parameters is None else (QUERY,)
         self.query, self.store, self.dictionary, self.windows = query, store, dictionary, windows
         self.expressions = Expressions(dictionary)
         self._fresh = count()
@@ -62,13 +68,20 @@ class Incremental:
         for node in nodes(self.query.pattern):
             if isinstance(node, A.Call) and node.op == "NOW":
                 raise NotIncremental("NOW() changes at every report")
-            if isinstance(node, A.Slice | A.OrderBy):
-                raise NotIncremental("ORDER BY and LIMIT are taken per report")
             if isinstance(node, A.Reduced):
                 raise NotIncremental("REDUCED leaves the choice to the implementation")
             if isinstance(node, A.Service):
                 raise NotIncremental("SERVICE is asked anew at every report")
         return self.pattern(self.query.pattern, self._outside())
+
+    def compile_top(self, top: Top) -> Node:
+        """The node of a query with an order or a slice: its solutions, and the keys of the order."""
+        self.query = replace(self.query, pattern=top.pattern)
+        node = self.compile()
+        keys = tuple(f".key{i}" for i in range(len(top.keys)))
+        for name, (expr, _) in zip(keys, top.keys, strict=True):
+            node = Extended(node, name, self.expression(expr, node))
+        return Projected(node, (*(column(v) for v in top.variables), *keys))
 
     def _outside(self) -> str | None:
         """The window that bare patterns read: none, one, or (C-SPARQL) several things merged."""
@@ -106,12 +119,16 @@ class Incremental:
                 return self.minus(left, right, window)
             case A.Project(inner, variables):
                 source = self.pattern(inner, window)
-                return Projected(source, tuple(column(v) for v in variables))
+                return Projected(source, (*(column(v) for v in variables), *self._whose))
             case A.Distinct(inner):
                 source = self.pattern(inner, window)
                 return Operated(Distinct(source.columns), (source,), "distinct")
             case A.Group():
                 return self.group(pattern, window)
+            case A.OrderBy(inner, _):  # below the top, solutions are a bag
+                return self.pattern(inner, window)
+            case A.Slice():
+                raise NotIncremental("LIMIT or OFFSET in a sub-select")
             case A.PathPattern():
                 raise NotIncremental("a property path over a window")
         raise NotIncremental(f"{type(pattern).__name__} has no incremental form")
@@ -169,7 +186,8 @@ class Incremental:
                 if name in shared and (rows[i] == 0).any():
                     raise NotIncremental(f"?{name} may be unbound in a stored sub-query that is joined on it")
         if leaves:
-            joined: Node = JoinWindows(leaves, relations, graph=self.query.dialect is not A.Dialect.CQELS)
+            is_graph = self.query.dialect is not A.Dialect.CQELS
+            joined: Node = JoinWindows(leaves, relations, is_graph, self.parameters)
             more.insert(0, (joined, frozenset(joined.columns)))
         else:
             more = [(Stored(*r), frozenset(r[0])) for r in relations] + more
@@ -234,7 +252,13 @@ class Incremental:
             else:
                 assert not isinstance(term, A.Param)
                 wanted.append(self.dictionary.encode(term))
-        return WindowLeaf(stream, intervals, (wanted[0], wanted[1], wanted[2]), columns, tuple(equal))
+        among = {}
+        if self.parameters is not None:
+            known = {name: self.parameters.keys[i] for i, name in enumerate(self.parameters.columns[1:])}
+            among = {position: known[name] for name, position in columns.items() if name in known}
+        return WindowLeaf(
+            stream, intervals, (wanted[0], wanted[1], wanted[2]), columns, tuple(equal), window, among
+        )
 
     # -------------------------------------------------------------------- the rest
 
@@ -313,7 +337,7 @@ class Incremental:
                     source = Extended(source, argument, self.expression(expr, source))
             op = "MIN" if aggregate.op == "SAMPLE" else aggregate.op
             specs.append((column(var), AggregateSpec(op, argument, aggregate.distinct, aggregate.separator)))
-        keys = tuple(column(k) for k in group.keys)
+        keys = (*(column(k) for k in group.keys), *self._whose)
         source = Projected(source, tuple(dict.fromkeys([*keys, *(s.column for _, s in specs if s.column)])))
         operator = GroupBy(source.columns, keys, tuple(specs), self.dictionary)
         return Operated(operator, (source,), _words("group", keys))
@@ -340,6 +364,8 @@ def certainly_bound(pattern: A.Pattern) -> frozenset[A.Var]:
         case A.Union(left, right):
             return certainly_bound(left) & certainly_bound(right)
         case A.Filter(_, inner) | A.Extend(inner, _, _) | A.Distinct(inner) | A.InWindow(_, inner):
+            return certainly_bound(inner)
+        case A.OrderBy(inner, _) | A.Slice(inner):
             return certainly_bound(inner)
         case A.InGraph(name, inner):
             return certainly_bound(inner) | (frozenset([name]) if isinstance(name, A.Var) else frozenset())

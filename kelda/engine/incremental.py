@@ -7,7 +7,7 @@ evaluator that is fed the same elements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,13 +23,19 @@ from kelda.engine.intervals import Intervals, StreamRows, intervals_of
 from kelda.engine.nodes import NO_ROWS, Node, Step
 from kelda.engine.oneshot import instantiate
 from kelda.engine.reference import ReferenceEvaluator
-from kelda.engine.report import Report, output_of, report_of
-from kelda.engine.reporter import Asker, Reporter, Sent
+from kelda.engine.report import Report, When, output_of, report_of
+from kelda.engine.reporter import Asker, Reporter, Sent, SharedReporter
+from kelda.engine.sharing import Parameters
+from kelda.engine.term_order import TermOrder
+from kelda.engine.top import TopReporter, top_of
 from kelda.engine.track import WindowTrack
 from kelda.errors import UsageError
 from kelda.lang import algebra as A
+from kelda.lang.params import Prepared, term_of
 from kelda.lang.to_sparql import variable_name, visible_vars
+from kelda.lang.walk import nodes
 from kelda.plan.rules.deterministic import deterministic
+from kelda.plan.shape import QUERY, Lifted, lift
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
 from kelda.rdf.graphstore import GraphStore
@@ -80,6 +86,13 @@ class _Running:
     paused: bool = False
 
 
+@dataclass
+class _Shared(_Running):
+    """All registered queries of one shape; `name` is nobody's."""
+
+    parameters: Parameters = field(default_factory=lambda: Parameters(0, {}))
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerBatch:
     """What one query sends in one step, as columns; decoded only when somebody looks."""
@@ -92,12 +105,17 @@ class AnswerBatch:
         return len(self.sent)
 
     @property
-    def query(self) -> str:
-        """The name of the query."""
-        return self.running.name
+    def queries(self) -> list[str]:
+        """The names of the queries whose answers these are."""
+        if not isinstance(self.running, _Shared):
+            return [self.running.name]
+        names = self.running.parameters.names
+        return [names[i - 1] for i in np.unique(self.sent.values[self.sent.columns.index(QUERY)])]
 
     def answers(self) -> list[Answer]:
         """The answers as terms, in time order."""
+        if isinstance(self.running, _Shared):
+            return _decoded_by_query(self.running, self.sent, self.dictionary)
         return _decoded(self.running, self.sent, self.dictionary)
 
 
@@ -119,6 +137,9 @@ class IncrementalEvaluator:
         self.reasons: dict[str, str] = {}  # queries that run by the reference evaluator, and why
         self._pending: dict[str, _Pending] = {}
         self._queries: dict[str, _Running] = {}
+        # Shapes seen; None while only one query has it, which then runs alone.
+        self._shapes: dict[tuple[A.Query, A.Output, Report], _Shared | None] = {}
+        self._names: dict[str, _Shared] = {}  # queries that share a network
         self._arrival = 0
         self._steps = 0
         self._now = NEVER
@@ -137,9 +158,11 @@ class IncrementalEvaluator:
         self, name: str, query: A.Query, *, output: A.Output | None = None, report: Report | None = None
     ) -> None:
         """Add a query; what has no incremental form goes to the reference evaluator."""
-        if name in self._queries:
+        if name in self._queries or name in self._names:
             raise UsageError(f"a query named {name!r} is registered already: choose another name or drop it")
         check_functions(query)
+        if self._share(name, query, output or output_of(query), report or report_of(query)):
+            return
         try:
             running = self._compile(name, query, output or output_of(query), report or report_of(query))
         except NotIncremental as reason:
@@ -156,6 +179,27 @@ class IncrementalEvaluator:
             raise NotIncremental("refused")  # the reference evaluator says why
         if query.form is A.Form.DESCRIBE:
             raise NotIncremental("DESCRIBE")
+        windows = self._windows(query)
+        query = deterministic(query)
+        if query.form is A.Form.ASK:
+            query = replace(query, pattern=A.Project(query.pattern, ()))
+        streams = tuple(windows.values())
+        tracks = [WindowTrack(intervals) for _, intervals in streams]
+        top = None if query.form is A.Form.ASK else top_of(query.pattern)
+        if top is not None:
+            root = Incremental(query, self.store, self.dictionary, windows).compile_top(top)
+            order = TermOrder(self.dictionary)
+            ranked = TopReporter(root.columns, output, report, self.t0, tracks, top=top, order=order)
+            return _Running(name, query, root, ranked, streams)
+        if query.form is A.Form.CONSTRUCT:
+            variables = tuple(sorted(visible_vars(query.pattern), key=lambda v: v.name))
+            query = replace(query, pattern=A.Project(query.pattern, variables))
+        root = Incremental(query, self.store, self.dictionary, windows).compile()
+        kind = Asker if query.form is A.Form.ASK else Reporter
+        return _Running(name, query, root, kind(root.columns, output, report, self.t0, tracks), streams)
+
+    def _windows(self, query: A.Query) -> dict[str, tuple[str, Intervals]]:
+        """The stream and the intervals of each window."""
         windows: dict[str, tuple[str, Intervals]] = {}
         for window in query.windows:
             if not isinstance(window.stream, NamedNode):
@@ -164,20 +208,110 @@ class IncrementalEvaluator:
             if intervals is None:
                 raise NotIncremental("a session window or a window by a time predicate")
             windows[window.name] = (window.stream.value, intervals)
-        query = deterministic(query)
-        if query.form is A.Form.ASK:
-            query = replace(query, pattern=A.Project(query.pattern, ()))
-        if query.form is A.Form.CONSTRUCT:
-            variables = tuple(sorted(visible_vars(query.pattern), key=lambda v: v.name))
-            query = replace(query, pattern=A.Project(query.pattern, variables))
-        root = Incremental(query, self.store, self.dictionary, windows).compile()
-        streams = tuple(windows.values())
-        tracks = [WindowTrack(intervals) for _, intervals in streams]
-        kind = Asker if query.form is A.Form.ASK else Reporter
-        return _Running(name, query, root, kind(root.columns, output, report, self.t0, tracks), streams)
+        return windows
+
+    # -------------------------------------------------------------------- many queries
+
+    def _share(self, name: str, query: A.Query, output: A.Output, report: Report) -> bool:
+        """Let the query join the network of its shape; the first of a shape goes alone."""
+        lifted = self._lifted(query, output, report)
+        if lifted is None:
+            return False
+        key = (lifted.shape, output, report)
+        if key not in self._shapes:
+            self._shapes[key] = None
+            return False
+        encode = self.dictionary.encode
+        constants = np.array([[encode(c)] for c in lifted.constants], np.int64)  # type: ignore[arg-type]
+        sizes = [np.array([s], np.int64) for s in lifted.sizes if s is not None]
+        return self._join_shape(lifted, key, [name], constants.reshape(len(lifted.constants), 1), sizes)
+
+    def register_many(
+        self,
+        prepared: Prepared,
+        names: Sequence[str],
+        values: Mapping[str, Sequence[object]],
+        *,
+        output: A.Output | None = None,
+        report: Report | None = None,
+    ) -> None:
+        """Register one query per name: `prepared` with the i-th value of each parameter.
+
+        They run as one network if their shape allows it, and one by one if not."""
+        wanted, told = output or output_of(prepared.query), report or report_of(prepared.query)
+        lifted = self._lifted(prepared.query, wanted, told)
+        taken = next((n for n in names if n in self._names), None)
+        if taken is not None or len(set(names)) < len(names):
+            raise UsageError(f"query names must be new and differ; {taken or 'some name'!r} does not")
+        if lifted is not None:
+            check_functions(prepared.query)
+            constants = np.empty((len(lifted.constants), len(names)), np.int64)
+            for i, constant in enumerate(lifted.constants):
+                given = values[constant.name] if isinstance(constant, A.Param) else [constant] * len(names)
+                constants[i] = [self.dictionary.encode(term_of(v)) for v in given]
+            sizes = [
+                np.array(values[s.name] if isinstance(s, A.Param) else [s] * len(names), np.int64)
+                for s in lifted.sizes
+                if s is not None
+            ]
+            if self._join_shape(lifted, (lifted.shape, wanted, told), list(names), constants, sizes):
+                return
+        for i, name in enumerate(names):
+            query = prepared.bind(**{p: values[p][i] for p in prepared.parameters})
+            self.register(name, query, output=output, report=report)
+
+    def _lifted(self, query: A.Query, output: A.Output, report: Report) -> Lifted | None:
+        if query.form is not A.Form.SELECT or output is A.Output.RSTREAM or report.when is When.PERIODIC:
+            return None
+        if any(isinstance(n, A.Slice | A.OrderBy | A.Reduced) for n in nodes(query.pattern)):
+            return None
+        if any(
+            isinstance(w.stream, NamedNode) and w.stream.value not in self.clock.streams
+            for w in query.windows
+        ):
+            return None
+        return lift(deterministic(query))
+
+    def _join_shape(
+        self,
+        lifted: Lifted,
+        key: tuple[A.Query, A.Output, Report],
+        names: list[str],
+        constants: Ids,
+        sizes: list[Ids],
+    ) -> bool:
+        shared = self._shapes.get(key)
+        if shared is None:
+            try:
+                shared = self._network(lifted, key[1], key[2])
+            except NotIncremental:
+                return False
+            self._shapes[key] = shared
+        varying = [w.name for w, s in zip(lifted.shape.windows, lifted.sizes, strict=True) if s is not None]
+        shared.parameters.add(names, constants, dict(zip(varying, sizes, strict=True)))
+        self._names.update(dict.fromkeys(names, shared))
+        return True
+
+    def _network(self, lifted: Lifted, output: A.Output, report: Report) -> _Shared:
+        windows = self._windows(lifted.shape)
+        varying = {
+            w.name: windows[w.name][1]
+            for w, size in zip(lifted.shape.windows, lifted.sizes, strict=True)
+            if size is not None
+        }
+        parameters = Parameters(len(lifted.constants), varying)
+        root = Incremental(lifted.shape, self.store, self.dictionary, windows, parameters).compile()
+        if QUERY not in root.columns:
+            raise NotIncremental("no window to share")
+        reporter = SharedReporter(root.columns, output, report)
+        return _Shared("", lifted.shape, root, reporter, tuple(windows.values()), parameters=parameters)
 
     def drop(self, name: str) -> None:
         """Forget a query."""
+        shared = self._names.pop(name, None)
+        if shared is not None:
+            shared.parameters.drop(name)
+            return
         if self._queries.pop(name, None) is None:
             self._fallback.drop(name)
             self.reasons.pop(name, None)
@@ -185,7 +319,7 @@ class IncrementalEvaluator:
     @property
     def queries(self) -> list[str]:
         """Names of the registered queries."""
-        return [*self._queries, *self._fallback.queries]
+        return [*self._queries, *self._names, *self._fallback.queries]
 
     # -------------------------------------------------------------------- input
 
@@ -253,15 +387,16 @@ class IncrementalEvaluator:
         rows = {name: pending.release(closed) for name, pending in self._pending.items()}
         self._steps += 1
         step = Step(self._steps, closed, rows)
-        sent = [(running, self._run(running, step)) for running in self._queries.values()]
+        networks = [*self._queries.values(), *(s for s in self._shapes.values() if s is not None)]
+        sent = [(running, self._run(running, step)) for running in networks]
         self._now = closed
         return [AnswerBatch(running, some, self.dictionary) for running, some in sent if len(some)]
 
     def _run(self, running: _Running, step: Step) -> Sent:
-        for (stream, intervals), track in zip(running.streams, running.reporter.tracks, strict=True):
-            rows = step.rows.get(stream, NO_ROWS)
-            intervals.observe(rows)
-            track.take(rows)
+        for stream, intervals in running.streams:
+            intervals.observe(step.rows.get(stream, NO_ROWS))
+        for (stream, _), track in zip(running.streams, running.reporter.tracks, strict=False):
+            track.take(step.rows.get(stream, NO_ROWS))
         return running.reporter.step(running.root.step(step), step.until)
 
 
@@ -285,6 +420,15 @@ def _decoded(running: _Running, sent: Sent, dictionary: Dictionary) -> list[Answ
             for t, sign, row in zip(sent.time, signs, rows, strict=True)
         ]
     return _constructed(running, sent, signs, rows)
+
+
+def _decoded_by_query(shared: _Shared, sent: Sent, dictionary: Dictionary) -> list[Answer]:
+    whose = sent.values[sent.columns.index(QUERY)]
+    others = [i for i, name in enumerate(sent.columns) if name != QUERY]
+    plain = Sent(tuple(sent.columns[i] for i in others), sent.time, sent.sign, sent.values[others])
+    names = shared.parameters.names
+    answers = _decoded(shared, plain, dictionary)
+    return [replace(a, query=names[q - 1]) for a, q in zip(answers, whose.tolist(), strict=True)]
 
 
 def _constructed(

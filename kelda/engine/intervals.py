@@ -70,6 +70,7 @@ class CountIntervals:
     first: int | None = None  # number of the first unit this window has seen
     seen: int = 0  # units seen, this step's included
     times: Ids = field(default_factory=lambda: np.zeros(0, np.int64))  # of this step's units
+    history: Ids = field(default_factory=lambda: np.zeros(0, np.int64))  # of the last units, these included
 
     def observe(self, rows: StreamRows) -> None:
         """Take note of the units of a step."""
@@ -83,6 +84,8 @@ class CountIntervals:
         heads[1:] = numbers[1:] != numbers[:-1]
         self.times = rows.time[heads]
         self.seen += len(self.times)
+        # Far enough back for every unit that was inside at the beginning of this step.
+        self.history = np.concatenate([self.history[-2 * self.count :], self.times])
 
     def units(self, rows: StreamRows) -> Ids:
         """Unit numbers, from the first that the window has seen."""
@@ -93,6 +96,14 @@ class CountIntervals:
         enter = (units // self.step + 1) * self.step - 1
         leave = -(-(units + self.count + 1) // self.step) * self.step - 1
         return self._time_of(enter), self._time_of(leave)
+
+    def arrival(self, units: Ids) -> Ids:
+        """When units came that are not long ago; FOREVER if they have not come yet."""
+        at = units - (self.seen - len(self.history))
+        out = np.full(len(units), FOREVER)
+        known = at < len(self.history)
+        out[known] = self.history[np.maximum(at[known], 0)]
+        return out
 
     def _time_of(self, units: Ids) -> Ids:
         at = units - (self.seen - len(self.times))

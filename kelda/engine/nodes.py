@@ -10,7 +10,9 @@ import numpy as np
 from kelda.engine.clock import FOREVER, NEVER
 from kelda.engine.deltas import Deltas, Ids, Operator
 from kelda.engine.expressions import Compiled
-from kelda.engine.intervals import Intervals, StreamRows, Waiting
+from kelda.engine.intervals import CountIntervals, Intervals, StreamRows, Waiting
+from kelda.engine.keyset import KeySet
+from kelda.engine.sharing import Parameters
 from kelda.engine.window_join import Leaf, NewRows, WindowJoin
 
 
@@ -69,6 +71,8 @@ class WindowLeaf:
     wanted: tuple[int | None, int | None, int | None]
     columns: dict[str, int]
     equal: tuple[tuple[int, int], ...] = ()
+    window: str = ""  # its name in the query
+    among: dict[int, KeySet] = field(default_factory=dict)  # positions that must hold one of many ids
     waiting: Waiting = field(init=False)
     open_rows: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
     open_units: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -86,6 +90,9 @@ class WindowLeaf:
         for a, b in self.equal:
             same = parts[a] == parts[b]
             mask = same if mask is None else mask & same
+        for position, keys in self.among.items():
+            known = keys.holds(parts[position])
+            mask = known if mask is None else mask & known
         units = self.intervals.units(rows)
         if mask is None:
             which: slice | Ids = slice(None)
@@ -103,16 +110,55 @@ class JoinWindows(Node):
     """All window patterns of a group joined with each other and with the stored relations."""
 
     def __init__(
-        self, windows: list[WindowLeaf], stored: list[tuple[tuple[str, ...], Ids]], graph: bool
+        self,
+        windows: list[WindowLeaf],
+        stored: list[tuple[tuple[str, ...], Ids]],
+        graph: bool,
+        parameters: Parameters | None = None,
     ) -> None:
         super().__init__()
         leaves = [Leaf(tuple(w.columns), graph=graph) for w in windows]
         leaves += [Leaf(columns, stored=rows) for columns, rows in stored]
+        if parameters is not None:
+            nobody = np.zeros((len(parameters.columns), 0), np.int64)
+            leaves.append(Leaf(parameters.columns, stored=nobody, grows=True))
         self.windows = windows
+        self.parameters = parameters
+        self._since = np.zeros(0, np.int64)  # per query, the first row that it may see
         self.join = WindowJoin(leaves)
         self.columns = self.join.columns
 
+    def _admit(self, parameters: Parameters) -> None:
+        """Let queries in that were registered since the last step."""
+        rows = parameters.take()
+        _, shift = self.join.add_stored(len(self.join.leaves) - 1, rows)
+        for window in self.windows:
+            window.open_rows = window.open_rows + shift
+        fresh = np.full(rows.shape[1], self.join.next_row)
+        self._since = np.concatenate([self._since + shift, fresh])
+
+    def _bound(self, rows: Ids) -> Ids:
+        """When results end by the windows of their own query; before all time if they are none of its."""
+        parameters = self.parameters
+        assert parameters is not None
+        query = self.join.cell(0, rows[:, -1]) - 1
+        end = np.full(len(rows), FOREVER)
+        mine = parameters.alive[query] > 0
+        for i, window in enumerate(self.windows):
+            mine &= rows[:, i] >= self._since[query]
+            sizes = parameters.sizes.get(window.window)
+            if sizes is None:
+                continue
+            if isinstance(window.intervals, CountIntervals):
+                leave = window.intervals.arrival(self.join.unit(rows[:, i]) + sizes[query])
+            else:
+                leave = self.join.entered(rows[:, i]) + sizes[query]
+            end = np.minimum(end, leave)
+        return np.where(mine, end, NEVER)
+
     def advance(self, step: Step) -> Deltas:
+        if self.parameters is not None and self.parameters.waiting:
+            self._admit(self.parameters)
         batches, owners = [], []
         for i, window in enumerate(self.windows):
             rows = step.rows.get(window.stream)
@@ -125,14 +171,14 @@ class JoinWindows(Node):
                 window.open_rows, window.open_units = window.open_rows[~known], window.open_units[~known]
             values, enter, leave, units = window.waiting.step(*window.match(rows))
             if len(enter):
-                batches.append(NewRows(i, enter, values, enter, leave))
+                batches.append(NewRows(i, enter, values, enter, leave, units))
                 owners.append((window, units, leave))
         for (window, units, leave), numbers in zip(owners, self.join.add(batches), strict=True):
             unknown = leave == FOREVER
             if unknown.any():
                 window.open_rows = np.concatenate([window.open_rows, numbers[unknown]])
                 window.open_units = np.concatenate([window.open_units, units[unknown]])
-        return self.join.results(step.until)
+        return self.join.results(step.until, None if self.parameters is None else self._bound)
 
     @property
     def nbytes(self) -> int:

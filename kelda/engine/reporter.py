@@ -164,6 +164,17 @@ class Reporter:
         )
 
 
+class SharedReporter(Reporter):
+    """For many queries at once, which differ in the sizes of their windows: only differences, told
+    when they happen."""
+
+    def __init__(self, columns: tuple[str, ...], output: Output, report: Report) -> None:
+        super().__init__(columns, output, report, 0, [])
+
+    def step(self, deltas: Deltas, until: int) -> Sent:
+        return self._differences(deltas.consolidated())
+
+
 class Asker(Reporter):
     """ASK: whether there is any solution, told at each report or (differences) when it changes."""
 

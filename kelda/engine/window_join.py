@@ -12,7 +12,7 @@ in the order that the sizes of the indexes suggest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,6 +32,7 @@ class Leaf:
     columns: tuple[str, ...]
     stored: Ids | None = None  # (columns, rows)
     graph: bool = False
+    grows: bool = False  # stored rows may be added later (`add_stored`)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class NewRows:
     values: Ids
     enter: Ids
     leave: Ids
+    unit: Ids | None = None  # what the window counts, if that is asked for later
 
 
 @dataclass
@@ -52,6 +54,9 @@ class _Index:
     hashes: NDArray[np.uint64]
     heads: Ids
     used: int = 0
+
+
+COLUMNS = ("leaf", "enter", "leave", "fades", "unit")  # of each row, beside its values
 
 
 @dataclass
@@ -66,11 +71,13 @@ class _Table:
     enter: Ids = field(init=False)
     leave: Ids = field(init=False)
     fades: Ids = field(init=False)
+    unit: Ids = field(init=False)
 
     def __post_init__(self) -> None:
         size = self.stored + self.capacity
         self.values = np.zeros((self.width, size), np.int64)
-        self.leaf, self.enter, self.leave, self.fades = (np.zeros(size, np.int64) for _ in range(4))
+        for name in COLUMNS:
+            setattr(self, name, np.zeros(size, np.int64))
 
     @property
     def mask(self) -> int:
@@ -90,7 +97,9 @@ class WindowJoin:
             name: next((i, leaf.columns.index(name)) for i, leaf in enumerate(leaves) if name in leaf.columns)
             for name in self.columns
         }
-        stored = sum(0 if leaf.stored is None else leaf.stored.shape[1] for leaf in leaves)
+        self._stored = sum(0 if leaf.stored is None else leaf.stored.shape[1] for leaf in leaves)
+        # Room for stored rows to come, so that the rows behind them need not be renumbered each time.
+        stored = self._stored + (max(64, self._stored) if any(leaf.grows for leaf in leaves) else 0)
         width = max((len(leaf.columns) for leaf in leaves), default=0)
         self._table = _Table(max(width, 1), stored)
         self._oldest = self._joined = self._end = stored  # rows [joined, end) are not in the indexes yet
@@ -131,7 +140,7 @@ class WindowJoin:
     def nbytes(self) -> int:
         """Bytes of rows, indexes and standing results."""
         table = self._table
-        arrays = [table.values, table.leaf, table.enter, table.leave, table.fades, self._before, self._rows]
+        arrays = [table.values, self._before, self._rows, *(getattr(table, name) for name in COLUMNS)]
         arrays += [a for index in self._indexes for a in (index.hashes, index.heads)]
         return sum(a.nbytes for a in arrays)
 
@@ -141,6 +150,62 @@ class WindowJoin:
         return len(self._start)
 
     # -------------------------------------------------------------------- steps
+
+    def add_stored(self, leaf: int, values: Ids) -> tuple[Ids, int]:
+        """More rows of a leaf that grows; gives their numbers, and by how much the numbers of the
+        windows' rows have grown to make room."""
+        size, shift = values.shape[1], 0
+        if self._stored + size > self._table.stored:
+            shift = max(size, self._table.stored)
+            self._shift(shift)
+        first, self._stored = self._stored, self._stored + size
+        table, rows = self._table, slice(first, first + size)
+        table.values[: len(values), rows] = values
+        table.leaf[rows] = leaf
+        table.enter[rows] = NEVER
+        table.leave[rows] = table.fades[rows] = FOREVER
+        self._live[leaf] += size
+        self._room_in_tables(size)
+        for d, index in enumerate(self._indexes):
+            if index.leaf == leaf:
+                self._fill(d, first, first + size)
+        return np.arange(first, first + size), shift
+
+    def _shift(self, by: int) -> None:
+        """Make room for `by` more stored rows: all rows of windows get higher numbers."""
+        table = self._table
+        wider = _Table(table.width, table.stored + by, table.capacity)
+        live = np.concatenate([np.arange(self._stored), np.arange(self._oldest, self._end)])
+        moved = np.where(live < table.stored, live, live + by)
+        old, new = table.place(live), wider.place(moved)
+        wider.values[:, new] = table.values[:, old]
+        for name in COLUMNS:
+            getattr(wider, name)[new] = getattr(table, name)[old]
+        before = np.full((len(self._indexes), wider.stored + wider.capacity), -1, np.int64)
+        chains = self._before[:, old]
+        before[:, new] = np.where(chains >= table.stored, chains + by, chains)
+        for index in self._indexes:
+            index.heads = np.where(index.heads >= table.stored, index.heads + by, index.heads)
+        self._rows = np.where(self._rows >= table.stored, self._rows + by, self._rows)
+        self._oldest, self._joined, self._end = self._oldest + by, self._joined + by, self._end + by
+        self._table, self._before = wider, before
+
+    def cell(self, column: int, rows: Ids) -> Ids:
+        """A column of some rows."""
+        return self._table.values[column, self._table.place(rows)]
+
+    def entered(self, rows: Ids) -> Ids:
+        """When rows entered their windows."""
+        return self._table.enter[self._table.place(rows)]
+
+    def unit(self, rows: Ids) -> Ids:
+        """The units of rows."""
+        return self._table.unit[self._table.place(rows)]
+
+    @property
+    def next_row(self) -> int:
+        """The number that the next row of a window will have."""
+        return self._end
 
     def settle(self, rows: Ids, leave: Ids) -> None:
         """Tell when rows leave whose end was open (`leave` FOREVER) when they were added."""
@@ -171,17 +236,23 @@ class WindowJoin:
             table.enter[places] = batch.enter
             table.leave[places] = batch.leave
             table.fades[places] = batch.leave
+            if batch.unit is not None:
+                table.unit[places] = batch.unit
             self._live[batch.leaf] += size
         self._end = first + total
         self._probe(first)
         self._joined = self._end
         return numbers
 
-    def results(self, until: int) -> Deltas:
-        """The deltas of all instants up to `until` that were not given yet."""
+    def results(self, until: int, bound: Callable[[Ids], Ids] | None = None) -> Deltas:
+        """The deltas of all instants up to `until` that were not given yet.
+
+        `bound` may make results end earlier: given their rows, it tells an end for each."""
         table, rows = self._table, self._rows
         places = table.place(rows)
         end = table.leave[places].min(axis=1) if len(rows) else np.zeros(0, np.int64)
+        if bound is not None and len(rows):
+            end = np.minimum(end, bound(rows))
         real = self._start < end
         comes = real & ~self._sent & (self._start <= until)
         goes = real & (end <= until)
@@ -332,25 +403,29 @@ class WindowJoin:
             self._before = np.concatenate(
                 [self._before, np.full((1, table.stored + table.capacity), -1, np.int64)]
             )
-            columns = np.array(keys or (-1,), np.int64)
-            for first, end in ((0, table.stored), (self._oldest, self._joined)):
-                index.used = kernels.fill(
-                    first,
-                    end,
-                    d,
-                    leaf,
-                    columns,
-                    table.values,
-                    table.leaf,
-                    table.stored,
-                    table.mask,
-                    self._oldest,
-                    index.hashes,
-                    index.heads,
-                    self._before,
-                    index.used,
-                )
+            self._fill(d, 0, self._stored)
+            self._fill(d, self._oldest, self._joined)
         return self._by_key[leaf, keys]
+
+    def _fill(self, d: int, first: int, end: int) -> None:
+        """Put the rows [first, end) that belong to an index into it."""
+        index, table = self._indexes[d], self._table
+        index.used = kernels.fill(
+            first,
+            end,
+            d,
+            index.leaf,
+            np.array(index.keys or (-1,), np.int64),
+            table.values,
+            table.leaf,
+            table.stored,
+            table.mask,
+            self._oldest,
+            index.hashes,
+            index.heads,
+            self._before,
+            index.used,
+        )
 
     def _make_room(self, rows: int) -> None:
         """Room for so many more rows in the ring and in every hash table."""
@@ -358,14 +433,17 @@ class WindowJoin:
         needed = self._end - self._oldest + rows
         if needed > table.capacity:
             bigger = _Table(table.width, table.stored, 1 << (needed * 2 - 1).bit_length())
-            live = np.concatenate([np.arange(table.stored), np.arange(self._oldest, self._end)])
+            live = np.concatenate([np.arange(self._stored), np.arange(self._oldest, self._end)])
             old, new = table.place(live), bigger.place(live)
             bigger.values[:, new] = table.values[:, old]
-            for name in ("leaf", "enter", "leave", "fades"):
+            for name in COLUMNS:
                 getattr(bigger, name)[new] = getattr(table, name)[old]
             before = np.full((len(self._indexes), table.stored + bigger.capacity), -1, np.int64)
             before[:, new] = self._before[:, old]
             self._table, self._before = bigger, before
+        self._room_in_tables(rows)
+
+    def _room_in_tables(self, rows: int) -> None:
         for index in self._indexes:
             if 2 * (index.used + rows) > len(index.heads):
                 oldest = 0 if self.leaves[index.leaf].stored is not None else self._oldest

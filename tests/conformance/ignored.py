@@ -21,7 +21,7 @@ def because(reason: str, *ids: str) -> dict[str, str]:
     return dict.fromkeys(ids, reason)
 
 
-# Cases that fail in both ways, by id.
+# Cases that fail in every way, by id.
 IGNORED: dict[str, str] = {
     **because(
         "Oxigraph takes a date with a time zone and one without as different; the test wants an error",
@@ -37,7 +37,8 @@ IGNORED: dict[str, str] = {
     ),
 }
 
-# Cases that fail when the data is streamed, by id. Streamed answers have no order, so none can be wrong.
+# Cases that fail when the data is streamed, through either evaluator, by id. Streamed answers have no
+# order, so none can be wrong.
 IGNORED_STREAMED: dict[str, str] = {
     id: reason for id, reason in IGNORED.items() if id != "sparql10/sort/dawg-sort-11"
 }

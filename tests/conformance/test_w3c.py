@@ -1,4 +1,5 @@
-"""The W3C SPARQL suites: syntax, one-shot, and again with the data streamed in. One test per case and way.
+"""The W3C SPARQL suites: syntax, one-shot, and again with the data streamed in, through either
+evaluator. One test per case and way.
 
 A case in the ignore list still runs and must still fail: whoever closes the gap hears of it here.
 """
@@ -12,7 +13,7 @@ import pytest
 from .ignored import IGNORED, IGNORED_STREAMED
 from .results import Result
 from .w3c import Case, available, cases, data_root
-from .ways import judge, judge_syntax, one_shot, streamed
+from .ways import incremental, judge, judge_syntax, one_shot, streamed
 
 pytestmark = [
     pytest.mark.data,
@@ -54,6 +55,11 @@ def test_one_shot(case: Case) -> None:
 @pytest.mark.parametrize("case", each(evaluates=True, ignored=IGNORED_STREAMED))
 def test_streamed(case: Case) -> None:
     check(case, streamed)
+
+
+@pytest.mark.parametrize("case", each(evaluates=True, ignored=IGNORED_STREAMED))
+def test_incremental(case: Case) -> None:
+    check(case, incremental)
 
 
 @pytest.mark.parametrize("ignored", [IGNORED, IGNORED_STREAMED], ids=["one-shot", "streamed"])

@@ -1,4 +1,5 @@
-"""The ways a case is answered: Oxigraph alone, Kelda at once, Kelda with the data streamed in.
+"""The ways a case is answered: Oxigraph alone, Kelda at once, and Kelda with the data streamed in, through
+the reference evaluator and through the incremental one.
 
 Oxigraph alone gets the query text as it stands. It is no test of Kelda: it tells, for a case that fails,
 whether the engine below would have answered it.
@@ -14,6 +15,7 @@ from urllib.parse import urljoin
 
 from pyoxigraph import NamedNode, Quad, QueryTriples, Store
 
+from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.oneshot import evaluate
 from kelda.engine.reference import ReferenceEvaluator
 from kelda.engine.report import Report, When
@@ -36,7 +38,10 @@ from .results import (
 from .w3c import Case, Kind, quads
 
 STREAM = "urn:stream"
+NAME = "q"
 TICK = 1000  # ms between events
+
+Evaluator = ReferenceEvaluator | IncrementalEvaluator
 
 
 # ---------------------------------------------------------------------------- data
@@ -83,7 +88,7 @@ class Documents:
         return list(dict.fromkeys(Quad(*q.triple) for q in called if q.graph_name in chosen))
 
 
-# ---------------------------------------------------------------------------- three ways
+# ---------------------------------------------------------------------------- four ways
 
 
 def oxigraph(case: Case) -> Result:
@@ -108,13 +113,48 @@ def one_shot(case: Case) -> Result:
 
 
 def streamed(case: Case) -> Result:
-    """The default graph arrives triple by triple under a window that keeps everything; named graphs are
-    stored. The result is what the query says at the last triple's instant.
+    """The data streamed through the reference evaluator, which recomputes its answer at every report."""
+    return stream(case, ReferenceEvaluator())
+
+
+def incremental(case: Case) -> Result:
+    """The data streamed through the incremental evaluator."""
+    return stream(case, IncrementalEvaluator())
+
+
+def why_recomputed(case: Case) -> str | None:
+    """Why the incremental evaluator hands the query to the reference evaluator; None: it does not."""
+    evaluator = IncrementalEvaluator()
+    register(case, evaluator, Documents.of(case))
+    return evaluator.reasons.get(NAME)
+
+
+def stream(case: Case, evaluator: Evaluator) -> Result:
+    """The default graph arrives triple by triple, each pushed by itself, so that an evaluator must carry
+    its state from one to the next. The result is what the query says at the last triple's instant."""
+    documents = Documents.of(case)
+    form = register(case, evaluator, documents)
+    elements = documents.elements()
+    answers = []
+    for i, quad in enumerate(elements, start=1):
+        answers += evaluator.push(STREAM, [Event(TICK * i, (quad,))])
+    answers += evaluator.end(STREAM) if elements else evaluator.heartbeat(STREAM, TICK)
+    last = [answer for answer in answers if answer.time == TICK * max(1, len(elements))]
+    if form is algebra.Form.ASK:
+        if len(last) != 1 or last[0].boolean is None:
+            raise AssertionError(f"an ASK must say one thing at an instant, got {last}")
+        return last[0].boolean
+    if form is algebra.Form.SELECT:
+        return Rows(tuple(row((answer.bindings or {}).items()) for answer in last))
+    return Triples(frozenset(t for answer in last for t in answer.triples or ()))
+
+
+def register(case: Case, evaluator: Evaluator, documents: Documents) -> algebra.Form:
+    """Register the query with its default graph under a window that keeps everything; named graphs are
+    stored. Returns the form of the query.
 
     Where the default graph is empty no element ever comes, and such a window never reports by itself;
     there the query is made to report at a heart-beat."""
-    documents = Documents.of(case)
-    elements = documents.elements()
     query = parse(case.text(), base=case.query)
     # The documents that FROM calls in are the stream now.
     default = () if documents.called else query.dataset.default
@@ -125,25 +165,14 @@ def streamed(case: Case) -> Result:
         dataset=replace(query.dataset, default=default, windows=("w0",)),
         output=algebra.Output.RSTREAM,
     )
-    evaluator = ReferenceEvaluator()
     evaluator.store.extend(documents.named_graphs(*documents.named))
     evaluator.add_stream(STREAM)
-    if elements:
-        evaluator.register("q", continuous)
-        events = [Event(TICK * i, (quad,)) for i, quad in enumerate(elements, start=1)]
-        answers = [*evaluator.push(STREAM, events), *evaluator.end(STREAM)]
+    if documents.elements():
+        evaluator.register(NAME, continuous)
     else:
         evaluator.heartbeat(STREAM, TICK - 1)
-        evaluator.register("q", continuous, report=Report(When.PERIODIC, every=TICK))
-        answers = evaluator.heartbeat(STREAM, TICK)
-    last = [answer for answer in answers if answer.time == TICK * max(1, len(elements))]
-    if query.form is algebra.Form.ASK:
-        if len(last) != 1 or last[0].boolean is None:
-            raise AssertionError(f"an ASK must say one thing at an instant, got {last}")
-        return last[0].boolean
-    if query.form is algebra.Form.SELECT:
-        return Rows(tuple(row((answer.bindings or {}).items()) for answer in last))
-    return Triples(frozenset(t for answer in last for t in answer.triples or ()))
+        evaluator.register(NAME, continuous, report=Report(When.PERIODIC, every=TICK))
+    return query.form
 
 
 # ---------------------------------------------------------------------------- verdicts
@@ -180,7 +209,7 @@ def judge(case: Case, way: Callable[[Case], Result]) -> Outcome:
     if case.kind is Kind.CSV and isinstance(actual, Rows):
         actual = as_csv(actual)
     # A stream of answers has no order within an instant.
-    in_order = case.ordered() and way is not streamed
+    in_order = case.ordered() and way not in (streamed, incremental)
     found = difference(actual, expected, in_order=in_order, lax=case.lax)
     if found is None:
         return Outcome(Verdict.PASSED)

@@ -44,6 +44,13 @@ RSPQL_WINDOWS = (
     "FROM NOW-PT0.006S TO NOW-PT0.002S STEP PT0.002S",
 )
 CSPARQL_WINDOWS = ("RANGE 3ms STEP 1ms", "RANGE 4ms TUMBLING", "RANGE 5ms STEP 2ms", "RANGE TRIPLES 3")
+ORDERS = (
+    "LIMIT 2",
+    "ORDER BY ?x",
+    "ORDER BY DESC(?y) LIMIT 2",
+    "ORDER BY ?z DESC(?x) OFFSET 1",
+    "ORDER BY (?y * 2) ?x LIMIT 1 OFFSET 1",
+)
 NODES = (":n0", ":n1", ":n2")
 VARS = ("?x", "?y", "?z")
 
@@ -141,13 +148,15 @@ class Writer:
                 "(MAX(?z) AS ?n)",
                 "(AVG(?y) AS ?n)",
                 "(COUNT(DISTINCT ?z) AS ?n)",
+                "(GROUP_CONCAT(?y) AS ?n)",
+                "(SAMPLE(?z) AS ?n)",
             )
-            tail = self.pick("", "GROUP BY ?x", "GROUP BY ?x HAVING (COUNT(*) > 1)")
+            tail = self.pick("", "GROUP BY ?x", "GROUP BY ?x HAVING (COUNT(*) > 1)", "GROUP BY ?x ORDER BY DESC(?n) LIMIT 1")
             head = f"SELECT {'?x ' if tail else ''}{aggregate}"
         else:
             head, tail = (
                 "SELECT " + self.pick("*", "?x", "DISTINCT ?x ?y", "?x ?y ?z"),
-                self.pick("", "", "LIMIT 2"),
+                self.pick("", "", "", *ORDERS),
             )
         if self.flip(8):
             head, tail = "ASK", ""

@@ -1,0 +1,40 @@
+"""A set of ids in a flat table: is this id one of many constants?"""
+
+# mypy: allow-untyped-defs
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, inline="always")
+def _home(id, mask):
+    h = np.uint64(id) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64((h >> np.uint64(32)) & np.uint64(mask))
+
+
+@njit(cache=True)
+def insert(table, ids):
+    """Add ids (never 0) to a table that has room; gives how many are new."""
+    mask = len(table) - 1
+    new = 0
+    for id in ids:
+        at = _home(id, mask)
+        while table[at] != 0 and table[at] != id:
+            at = (at + 1) & mask
+        if table[at] == 0:
+            table[at] = id
+            new += 1
+    return new
+
+
+@njit(cache=True)
+def members(table, ids, out):
+    """out[i]: whether ids[i] is in the table."""
+    mask = len(table) - 1
+    for i in range(len(ids)):
+        id = ids[i]
+        at = _home(id, mask)
+        while table[at] != 0 and table[at] != id:
+            at = (at + 1) & mask
+        out[i] = table[at] == id

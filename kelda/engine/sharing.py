@@ -1,0 +1,70 @@
+"""The parameters of queries that share one network: a relation with a row per query.
+
+Row q has the query's number (from 1, in column `.q`) and its constants; beside it, for each window, the
+size that the query gave it. The network's windows are as large as the largest; a result that is too old
+for a query's own windows ends earlier for it, or never is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kelda.engine.deltas import Ids
+from kelda.engine.intervals import CountIntervals, Intervals, TimeIntervals
+from kelda.engine.keyset import KeySet
+from kelda.plan.shape import QUERY, constant_column
+
+
+def _grown(array: Ids, more: Ids) -> Ids:
+    return np.concatenate([array, more])
+
+
+@dataclass
+class Parameters:
+    """What the queries of one shape differ in."""
+
+    constants: int
+    windows: dict[str, Intervals]  # those whose size differs, by name
+    keys: list[KeySet] = field(init=False)
+    sizes: dict[str, Ids] = field(init=False)
+    alive: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
+    names: list[str] = field(default_factory=list)
+    waiting: list[Ids] = field(default_factory=list)  # rows that are not in the network yet
+
+    def __post_init__(self) -> None:
+        self.keys = [KeySet() for _ in range(self.constants)]
+        self.sizes = {name: np.zeros(0, np.int64) for name in self.windows}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the relation."""
+        return (QUERY, *(constant_column(i) for i in range(self.constants)))
+
+    def add(self, names: list[str], constants: Ids, sizes: dict[str, Ids]) -> None:
+        """More queries: `constants` is (constants, queries), `sizes` one array per window."""
+        count = len(names)
+        numbers = np.arange(len(self.names) + 1, len(self.names) + count + 1)
+        self.names += names
+        self.alive = _grown(self.alive, np.ones(count, np.int64))
+        for i, key in enumerate(self.keys):
+            key.add(constants[i])
+        for name, intervals in self.windows.items():
+            self.sizes[name] = _grown(self.sizes[name], sizes[name])
+            largest = int(sizes[name].max(initial=1))
+            if isinstance(intervals, CountIntervals):
+                intervals.count = max(intervals.count, largest)
+            elif isinstance(intervals, TimeIntervals):
+                intervals.range = max(intervals.range or 1, largest)
+        self.waiting.append(np.concatenate([numbers[None, :], constants]))
+
+    def drop(self, name: str) -> None:
+        """A query gets nothing any more."""
+        self.alive[self.names.index(name)] = 0
+
+    def take(self) -> Ids:
+        """The rows added since this was asked last."""
+        rows = np.concatenate(self.waiting, axis=1)
+        self.waiting = []
+        return rows

@@ -1,0 +1,142 @@
+"""The order of SPARQL's ORDER BY, as a sort key for each term.
+
+    unbound  <  blank nodes  <  IRIs  <  literals  <  quoted triples
+
+Within a kind: numbers by value, strings, IRIs and labels by code point. Pairs of literals that this does not
+decide (dates, languages, a number and a string) are compared as pyoxigraph orders them, each pair asked once.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import lru_cache
+from math import isnan
+
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, QuerySolutions, Store, Triple
+
+from kelda.engine.deltas import UNBOUND
+from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.exact import Value
+
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+_MOST_REMEMBERED = 1 << 16
+
+
+class Place:
+    """Where a term stands in the order; places are compared, and equal ones are ties."""
+
+    __slots__ = ("rank", "kind", "value", "term")
+
+    def __init__(self, term: Value | None) -> None:
+        self.term = term
+        self.rank, self.kind, self.value = _sorted_by(term)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Place) and self.compared(other) == 0
+
+    def __lt__(self, other: Place) -> bool:
+        return self.compared(other) < 0
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def compared(self, other: Place) -> int:
+        """-1 before, 0 equal, 1 after."""
+        if self.rank != other.rank:
+            return -1 if self.rank < other.rank else 1
+        if self.kind != other.kind or self.value is None or other.value is None:
+            if self.term == other.term:
+                return 0
+            assert self.term is not None and other.term is not None
+            return _asked(self.term, other.term)
+        mine, others = self.value, other.value
+        if isinstance(mine, float) or isinstance(others, float):
+            if self.kind == _NUMBER:
+                mine, others = float(mine), float(others)
+        return (mine > others) - (mine < others)  # type: ignore[operator]
+
+
+class Down:
+    """A place in descending order."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Down) and self.place == other.place
+
+    def __lt__(self, other: Down) -> bool:
+        return other.place < self.place
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class TermOrder:
+    """Places of the ids of one dictionary."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._places: dict[int, Place] = {}
+
+    def place(self, id: int) -> Place:
+        """The place of a term, or of no term."""
+        found = self._places.get(id)
+        if found is None:
+            if len(self._places) >= _MOST_REMEMBERED:
+                self._places.clear()
+            term = None if id == UNBOUND else self._dictionary.term(id)
+            assert not isinstance(term, DefaultGraph)
+            found = self._places[id] = Place(term)
+        return found
+
+
+_TEXT, _NUMBER, _OTHER = range(3)
+
+
+def _sorted_by(term: Value | None) -> tuple[int, int, str | float | Decimal | int | None]:
+    """(rank, kind, value): within rank and kind, values that are not None decide."""
+    if term is None:
+        return 0, _TEXT, ""
+    if isinstance(term, BlankNode):
+        return 1, _TEXT, term.value
+    if isinstance(term, NamedNode):
+        return 2, _TEXT, term.value
+    if isinstance(term, Triple):
+        return 4, _OTHER, None
+    if term.datatype.value == _XSD + "string":
+        return 3, _TEXT, term.value
+    return 3, *_number(term)
+
+
+def _number(literal: Literal) -> tuple[int, float | Decimal | int | None]:
+    try:
+        match literal.datatype.value.removeprefix(_XSD):
+            case "integer":
+                return _NUMBER, int(literal.value)
+            case "decimal" if "e" not in literal.value.lower():
+                return _NUMBER, Decimal(literal.value)
+            case "double":
+                value = float(literal.value)
+                return (_OTHER, None) if isnan(value) else (_NUMBER, value)
+    except (ValueError, ArithmeticError):  # not a number after all: pyoxigraph says where it stands
+        return _OTHER, None
+    return _OTHER, None
+
+
+@lru_cache(maxsize=_MOST_REMEMBERED)
+def _asked(a: Value, b: Value) -> int:
+    """The order of two terms by pyoxigraph, whose sort leaves ties as they came."""
+    first, second = _first_of(a, b), _first_of(b, a)
+    if first == 0 and second == 0:
+        return 0
+    return -1 if first == 0 else 1
+
+
+def _first_of(a: Value, b: Value) -> int:
+    text = f"SELECT ?i {{ VALUES (?i ?v) {{ (0 {a}) (1 {b}) }} }} ORDER BY ?v"
+    found = Store().query(text)
+    assert isinstance(found, QuerySolutions)
+    first = next(found)["i"]
+    assert isinstance(first, Literal)
+    return int(first.value)

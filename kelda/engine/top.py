@@ -1,0 +1,161 @@
+"""ORDER BY, LIMIT and OFFSET at the top of a query.
+
+What is below them is kept up to date from the changes, in order; at each report the wanted part of
+it is read off, and sent as it is or as the difference to the report before.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from kelda.engine.deltas import Deltas, Ids
+from kelda.engine.report import Report
+from kelda.engine.reporter import Reporter, Sent
+from kelda.engine.term_order import Down, Place, TermOrder
+from kelda.engine.track import WindowTrack
+from kelda.lang import algebra as A
+from kelda.lang.algebra import Output
+from kelda.lang.to_sparql import visible_vars
+
+Row = tuple[int, ...]
+Entry = tuple[tuple[Place | Down, ...], Row, Row]  # where it stands, the solution, its keys
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """The modifiers at the top of a query, and the pattern below them."""
+
+    pattern: A.Pattern
+    variables: tuple[A.Var, ...]
+    keys: tuple[tuple[A.Expr, bool], ...]
+    distinct: bool
+    offset: int
+    limit: int | None
+
+
+def top_of(pattern: A.Pattern) -> Top | None:
+    """The modifiers of a query; None if it has neither an order nor a slice."""
+    whole, offset, limit, distinct = pattern, 0, None, False
+    if isinstance(pattern, A.Slice):
+        pattern, offset, limit = pattern.pattern, pattern.offset, pattern.limit
+    if isinstance(pattern, A.Distinct):
+        pattern, distinct = pattern.pattern, True
+    if isinstance(pattern, A.Project):
+        variables, pattern = pattern.vars, pattern.pattern
+    else:
+        variables = tuple(sorted(visible_vars(pattern), key=lambda v: v.name))
+    keys: tuple[tuple[A.Expr, bool], ...] = ()
+    if isinstance(pattern, A.OrderBy):
+        keys, pattern = pattern.keys, pattern.pattern
+    if not keys and not isinstance(whole, A.Slice):
+        return None
+    return Top(pattern, variables, keys, distinct, offset, limit)
+
+
+class TopReporter(Reporter):
+    """Its columns are those of the solutions, then one for the value of each key of the order."""
+
+    def __init__(
+        self,
+        columns: tuple[str, ...],
+        output: Output,
+        report: Report,
+        t0: int,
+        tracks: list[WindowTrack],
+        *,
+        top: Top,
+        order: TermOrder,
+    ) -> None:
+        super().__init__(columns, output, report, t0, tracks)
+        self.top, self.order = top, order
+        self._width = len(top.variables)
+        self._counts: Counter[Row] = Counter()  # of solutions with their keys
+        self._entries: list[Entry] = []  # each of them once, in order
+        self._last: Counter[Row] = Counter()  # sent or counted at the last report
+
+    def _tell(self, moved: Deltas, instants: Ids) -> Sent:
+        moved = moved.consolidated()
+        cuts = np.searchsorted(moved.time, instants, "right").tolist()
+        rows, weights = moved.values.T.tolist(), moved.weight.tolist()
+        told: list[tuple[int, int, Row]] = []
+        begin = 0
+        for instant, end in zip(instants.tolist(), cuts, strict=True):
+            if end == begin and self.output is not Output.RSTREAM:
+                continue
+            for row, weight in zip(rows[begin:end], weights[begin:end], strict=True):
+                self._change(tuple(row), weight)
+            begin = end
+            told += [(instant, sign, row) for sign, row in self._sends(list(self._shown()))]
+        values = np.array([row for _, _, row in told], np.int64).reshape(len(told), self._width).T
+        return Sent(
+            self.columns[: self._width],
+            np.array([time for time, _, _ in told], np.int64),
+            np.array([sign for _, sign, _ in told], np.int64),
+            values,
+        )
+
+    def _change(self, row: Row, weight: int) -> None:
+        before = self._counts[row]
+        self._counts[row] = before + weight
+        if before and before + weight:
+            return
+        solution, keys = row[: self._width], row[self._width :]
+        places: list[Place | Down] = []
+        for id, (_, down) in zip(keys, self.top.keys, strict=True):
+            place = self.order.place(id)
+            places.append(Down(place) if down else place)
+        entry = (tuple(places), solution, keys)
+        if not before:
+            insort(self._entries, entry)
+            return
+        del self._counts[row]
+        at = bisect_left(self._entries, entry)
+        if at == len(self._entries) or self._entries[at][1:] != entry[1:]:
+            # Literals of mixed kinds have no consistent order: look for it one by one.
+            at = next(i for i, other in enumerate(self._entries) if other[1:] == entry[1:])
+        del self._entries[at]
+
+    def _shown(self) -> Iterator[Row]:
+        """The solutions of the slice, in order."""
+        every = self._solutions()
+        if self.top.distinct:
+            every = iter(_distinct(every))
+        limit = self.top.limit
+        return islice(every, self.top.offset, None if limit is None else self.top.offset + limit)
+
+    def _solutions(self) -> Iterator[Row]:
+        for _, solution, keys in self._entries:
+            for _ in range(self._counts[solution + keys]):
+                yield solution
+
+    def _sends(self, shown: list[Row]) -> list[tuple[int, Row]]:
+        before, self._last = self._last, Counter(shown)
+        if self.output is Output.RSTREAM:
+            return [(1, row) for row in shown]
+        gone = [(-1, row) for row in (before - self._last).elements()]
+        new = [(1, row) for row in _in_order(self._last - before, shown)]
+        return {Output.ISTREAM: new, Output.DSTREAM: gone, Output.CHANGES: gone + new}[self.output]
+
+
+def _distinct(rows: Iterable[Row]) -> Iterator[Row]:
+    seen: set[Row] = set()
+    for row in rows:
+        if row not in seen:
+            seen.add(row)
+            yield row
+
+
+def _in_order(wanted: Counter[Row], rows: list[Row]) -> list[Row]:
+    """The wanted rows in the order of `rows`; of a repeated one, the last."""
+    out = []
+    for row in reversed(rows):
+        if wanted[row] > 0:
+            wanted[row] -= 1
+            out.append(row)
+    return out[::-1]
