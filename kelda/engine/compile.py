@@ -29,7 +29,7 @@ from kelda.engine.oneshot import Solutions, evaluate
 from kelda.engine.operators.aggregate import AggregateSpec, GroupBy
 from kelda.engine.operators.antijoin import AntiJoin
 from kelda.engine.operators.distinct import Distinct
-from kelda.engine.operators.join import DeltaJoin
+from kelda.engine.partly_bound import Sides, sides, united, words
 from kelda.engine.sharing import Parameters
 from kelda.engine.top import Top
 from kelda.errors import KeldaError
@@ -181,16 +181,14 @@ class Incremental:
                 others.append(part if reads is None else A.InWindow(reads, part))
         relations = [self.stored(p) for p in _connected(stored)]
         shared = _shared_columns([tuple(leaf.columns) for leaf in leaves] + [c for c, _ in relations])
-        for columns, rows in relations:
-            for i, name in enumerate(columns):
-                if name in shared and (rows[i] == 0).any():
-                    raise NotIncremental(f"?{name} may be unbound in a stored sub-query that is joined on it")
+        apart = [r for r in relations if not leaves or shared & (set(r[0]) - _bound_in(r))]
+        relations = [r for r in relations if not any(r is other for other in apart)]
         if leaves:
             is_graph = self.query.dialect is not A.Dialect.CQELS
             joined: Node = JoinWindows(leaves, relations, is_graph, self.parameters)
-            more.insert(0, (joined, frozenset(joined.columns)))
-        else:
-            more = [(Stored(*r), frozenset(r[0])) for r in relations] + more
+            surely = [frozenset(leaf.columns) for leaf in leaves] + [_bound_in(r) for r in relations]
+            more.insert(0, (joined, frozenset(self._whose).union(*surely)))
+        more += [(Stored(*r), _bound_in(r)) for r in apart]
         for part in others:
             other = self.pattern(_unwrapped(part), _window_of(part, window))
             more.append((other, frozenset(column(v) for v in certainly_bound(part))))
@@ -214,11 +212,17 @@ class Incremental:
         return Operated(Distinct(columns), (United(tuple(parts)),), "merged graph")
 
     def delta_join(self, left: Node, right: Node, bound: frozenset[str], right_bound: frozenset[str]) -> Node:
-        on = tuple(c for c in left.columns if c in right.columns)
-        for name in on:
-            if name not in bound or name not in right_bound:
-                raise NotIncremental(f"a join on ?{name}, which may be unbound")
-        return Operated(DeltaJoin(left.columns, right.columns, on), (left, right), _words("join", on))
+        both = self.sides(left, right, bound, right_bound)
+        return united(both.joined(part) for part in both.left)
+
+    def sides(self, left: Node, right: Node, bound: Iterable[str], right_bound: Iterable[str]) -> Sides:
+        """Both sides of a join, split by which of the shared variables are bound."""
+        if QUERY in left.columns and QUERY in right.columns and not (QUERY in bound and QUERY in right_bound):
+            raise NotIncremental("a join of parts that many queries share")
+        both = sides(left, right, bound, right_bound)
+        if both is None:
+            raise NotIncremental("a join on several variables that may be unbound")
+        return both
 
     def conjuncts(self, pattern: A.Pattern, window: str | None) -> Iterable[tuple[A.Pattern, str | None]]:
         """The parts of a conjunction, each with the window it reads."""
@@ -293,13 +297,21 @@ class Incremental:
         word: str,
     ) -> Node:
         other = self.pattern(right, window)
-        on = tuple(c for c in source.columns if c in other.columns)
-        sure = {column(v) for v in bound} & {column(v) for v in certainly_bound(right)}
-        if not set(on) <= sure:
-            raise NotIncremental(f"{word} on a variable that may be unbound")
-        other = Projected(other, on)
-        operator = AntiJoin(source.columns, on, on, keep_matched=keep)
-        return Operated(operator, (source, other), _words(word if keep else f"not {word}", on))
+        right_bound = {column(v) for v in certainly_bound(right)}
+        # EXISTS fills in values before it evaluates: only for plain patterns is that compatibility.
+        unsure = set(source.columns) & set(other.columns) - right_bound
+        if word == "exists" and unsure and any(isinstance(n, NOT_PLAIN) for n in nodes(right)):
+            raise NotIncremental("EXISTS with a variable that its group may leave unbound")
+        both = self.sides(source, other, {column(v) for v in bound}, right_bound)
+        found: list[Node] = []
+        for part in both.left:
+            unmatched, matched = both.without_match(part, word, need_shared=word == "minus")
+            found += matched if keep else [unmatched]
+        return (
+            found[0]
+            if found[0].columns == source.columns and len(found) == 1
+            else Projected(united(found), source.columns)
+        )
 
     def minus(self, left: A.Pattern, right: A.Pattern, window: str | None) -> Node:
         source = self.pattern(left, window)
@@ -313,12 +325,16 @@ class Incremental:
         source, other = self.pattern(left, window), self.pattern(right, window)
         bound = frozenset(column(v) for v in certainly_bound(left))
         other_bound = frozenset(column(v) for v in certainly_bound(right))
-        both = self.delta_join(source, other, bound, other_bound)
-        if condition is not None:
-            both = Filtered(both, self.expression(condition, both))
-        matched = Projected(both, source.columns)
-        alone = AntiJoin(source.columns, source.columns, source.columns)
-        return United((both, Operated(alone, (source, matched), "rows without a match")))
+        split = self.sides(source, other, bound, other_bound)
+        found: list[Node] = []
+        for part in split.left:
+            both = split.joined(part)
+            if condition is not None:
+                both = Filtered(both, self.expression(condition, both))
+            matched = Projected(both, part.columns)
+            alone = AntiJoin(part.columns, part.columns, part.columns)
+            found += [both, Operated(alone, (part, matched), "rows without a match")]
+        return United(tuple(found))
 
     def group(self, group: A.Group, window: str | None) -> Node:
         source = self.pattern(group.pattern, window)
@@ -340,10 +356,11 @@ class Incremental:
         keys = (*(column(k) for k in group.keys), *self._whose)
         source = Projected(source, tuple(dict.fromkeys([*keys, *(s.column for _, s in specs if s.column)])))
         operator = GroupBy(source.columns, keys, tuple(specs), self.dictionary)
-        return Operated(operator, (source,), _words("group", keys))
+        return Operated(operator, (source,), words("group", keys))
 
 
 MERGED = "merged"  # the window of bare patterns, where the default graph is made of several things
+NOT_PLAIN = (A.LeftJoin, A.Extend, A.Project, A.Group, A.Minus)
 _ANYTHING = A.Triples((A.TriplePattern(A.Var("s"), A.Var("p"), A.Var("o")),))
 
 
@@ -431,5 +448,7 @@ def _mentioned(pattern: A.Pattern) -> frozenset[A.Var]:
     return frozenset(n for n in nodes(pattern) if isinstance(n, A.Var))
 
 
-def _words(what: str, on: tuple[str, ...]) -> str:
-    return what + (" on " + " ".join("?" + c for c in on) if on else "")
+def _bound_in(relation: tuple[tuple[str, ...], np.ndarray]) -> frozenset[str]:
+    """The columns of a stored relation that all its rows bind."""
+    columns, rows = relation
+    return frozenset(name for i, name in enumerate(columns) if (rows[i] != 0).all())

@@ -25,7 +25,7 @@ _MOST_REMEMBERED = 1 << 16
 class Place:
     """Where a term stands in the order; places are compared, and equal ones are ties."""
 
-    __slots__ = ("rank", "kind", "value", "term")
+    __slots__ = ("kind", "rank", "term", "value")
 
     def __init__(self, term: Value | None) -> None:
         self.term = term
@@ -49,9 +49,8 @@ class Place:
             assert self.term is not None and other.term is not None
             return _asked(self.term, other.term)
         mine, others = self.value, other.value
-        if isinstance(mine, float) or isinstance(others, float):
-            if self.kind == _NUMBER:
-                mine, others = float(mine), float(others)
+        if self.kind == _NUMBER and (isinstance(mine, float) or isinstance(others, float)):
+            mine, others = float(mine), float(others)
         return (mine > others) - (mine < others)  # type: ignore[operator]
 
 

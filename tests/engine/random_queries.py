@@ -151,7 +151,12 @@ class Writer:
                 "(GROUP_CONCAT(?y) AS ?n)",
                 "(SAMPLE(?z) AS ?n)",
             )
-            tail = self.pick("", "GROUP BY ?x", "GROUP BY ?x HAVING (COUNT(*) > 1)", "GROUP BY ?x ORDER BY DESC(?n) LIMIT 1")
+            tail = self.pick(
+                "",
+                "GROUP BY ?x",
+                "GROUP BY ?x HAVING (COUNT(*) > 1)",
+                "GROUP BY ?x ORDER BY DESC(?n) LIMIT 1",
+            )
             head = f"SELECT {'?x ' if tail else ''}{aggregate}"
         else:
             head, tail = (
