@@ -278,7 +278,11 @@ class Incremental:
             negated = isinstance(part, A.Call) and part.op == "!" and isinstance(part.args[0], A.Exists)
             exists = part.args[0] if negated else part  # type: ignore[attr-defined]
             if not isinstance(exists, A.Exists):
-                source = Filtered(source, self.expression(part, source))
+                condition = self.expression(part, source)
+                if isinstance(source, JoinWindows):
+                    source.require(condition)  # before anything is kept or routed
+                else:
+                    source = Filtered(source, condition)
                 continue
             outer, free = visible_vars(inner), _mentioned(exists.pattern) - visible_vars(exists.pattern)
             if free & outer:
@@ -340,6 +344,8 @@ class Incremental:
         source = self.pattern(group.pattern, window)
         specs = []
         for var, aggregate in group.aggregates:
+            if aggregate.distinct and aggregate.arg is None:
+                raise NotIncremental("COUNT(DISTINCT *)")
             if aggregate.op == "GROUP_CONCAT" and aggregate.distinct:
                 raise NotIncremental("GROUP_CONCAT(DISTINCT …)")
             argument: str | None = None

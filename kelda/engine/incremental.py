@@ -179,7 +179,7 @@ class IncrementalEvaluator:
             raise NotIncremental("refused")  # the reference evaluator says why
         if query.form is A.Form.DESCRIBE:
             raise NotIncremental("DESCRIBE")
-        windows = self._windows(query)
+        windows = self._windows(query, report)
         query = deterministic(query)
         if query.form is A.Form.ASK:
             query = replace(query, pattern=A.Project(query.pattern, ()))
@@ -198,15 +198,16 @@ class IncrementalEvaluator:
         kind = Asker if query.form is A.Form.ASK else Reporter
         return _Running(name, query, root, kind(root.columns, output, report, self.t0, tracks), streams)
 
-    def _windows(self, query: A.Query) -> dict[str, tuple[str, Intervals]]:
+    def _windows(self, query: A.Query, report: Report) -> dict[str, tuple[str, Intervals]]:
         """The stream and the intervals of each window."""
         windows: dict[str, tuple[str, Intervals]] = {}
         for window in query.windows:
             if not isinstance(window.stream, NamedNode):
                 raise NotIncremental("STREAM ?var")
-            intervals = intervals_of(window.window, self.t0)
+            on_close = report.when is When.WINDOW_CLOSE
+            intervals = intervals_of(window.window, self.t0, on_close=on_close)
             if intervals is None:
-                raise NotIncremental("a session window or a window by a time predicate")
+                raise NotIncremental("a window by a time predicate")
             windows[window.name] = (window.stream.value, intervals)
         return windows
 
@@ -293,7 +294,7 @@ class IncrementalEvaluator:
         return True
 
     def _network(self, lifted: Lifted, output: A.Output, report: Report) -> _Shared:
-        windows = self._windows(lifted.shape)
+        windows = self._windows(lifted.shape, report)
         varying = {
             w.name: windows[w.name][1]
             for w, size in zip(lifted.shape.windows, lifted.sizes, strict=True)
@@ -394,7 +395,7 @@ class IncrementalEvaluator:
 
     def _run(self, running: _Running, step: Step) -> Sent:
         for stream, intervals in running.streams:
-            intervals.observe(step.rows.get(stream, NO_ROWS))
+            intervals.observe(step.rows.get(stream, NO_ROWS), step.until)
         for (stream, _), track in zip(running.streams, running.reporter.tracks, strict=False):
             track.take(step.rows.get(stream, NO_ROWS))
         return running.reporter.step(running.root.step(step), step.until)

@@ -1,7 +1,7 @@
 """When the elements of a stream stand in a window, for whole batches: [enter, leave) per element.
 
 The same definitions as `kelda.engine.window`, as arithmetic on columns. FOREVER as an end means: not
-known yet (count windows) or never (ALL).
+known yet (count and session windows) or never (ALL).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TimeIntervals:
     until: int = 0
     t0: int = 0
 
-    def observe(self, rows: StreamRows) -> None:
+    def observe(self, rows: StreamRows, until: int) -> None:
         """Nothing to learn: time alone decides."""
 
     def units(self, rows: StreamRows) -> Ids:
@@ -72,8 +72,8 @@ class CountIntervals:
     times: Ids = field(default_factory=lambda: np.zeros(0, np.int64))  # of this step's units
     history: Ids = field(default_factory=lambda: np.zeros(0, np.int64))  # of the last units, these included
 
-    def observe(self, rows: StreamRows) -> None:
-        """Take note of the units of a step."""
+    def observe(self, rows: StreamRows, until: int) -> None:
+        """Take note of the units of a step, whose instants end with `until`."""
         if not len(rows):
             self.times = np.zeros(0, np.int64)
             return
@@ -100,7 +100,7 @@ class CountIntervals:
     def arrival(self, units: Ids) -> Ids:
         """When units came that are not long ago; FOREVER if they have not come yet."""
         at = units - (self.seen - len(self.history))
-        out = np.full(len(units), FOREVER)
+        out = np.full(units.shape, FOREVER)
         known = at < len(self.history)
         out[known] = self.history[np.maximum(at[known], 0)]
         return out
@@ -113,11 +113,52 @@ class CountIntervals:
         return out
 
 
-Intervals = TimeIntervals | CountIntervals
+@dataclass
+class SessionIntervals:
+    """Sessions: they end `gap` after an element that no other follows within `gap`.
+
+    An element stands in the window from its own time to the end of its session; `on_close`, from the end
+    of its session to the end of the next. Ends are known when time has come to them."""
+
+    gap: int
+    on_close: bool
+    last: int | None = None  # the last element of the running session
+    closed: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The last elements of the sessions that this step closes, and of the one before them."""
+
+    def observe(self, rows: StreamRows, until: int) -> None:
+        """Take note of the elements of a step, whose instants end with `until`."""
+        times = rows.time if self.last is None else np.concatenate([[self.last], rows.time])
+        self.closed = self.closed[-1:]
+        if not len(times):
+            return
+        ends = times[:-1][np.diff(times) >= self.gap]
+        self.last = int(times[-1])
+        if self.last + self.gap <= until:
+            ends = np.append(ends, self.last)
+            self.last = None
+        self.closed = np.concatenate([self.closed, ends])
+
+    def units(self, rows: StreamRows) -> Ids:
+        """What `of` goes by."""
+        return rows.time
+
+    def of(self, units: Ids) -> tuple[Ids, Ids]:
+        """(enter, leave) as far as they are known; asked again, more may be."""
+        session = np.searchsorted(self.closed, units)
+        ends = np.concatenate([self.closed + self.gap, [FOREVER, FOREVER]])
+        if self.on_close:
+            return ends[session], ends[session + 1]
+        return units, ends[session]
 
 
-def intervals_of(window: A.Window, t0: int) -> Intervals | None:
-    """The intervals of a window; None if it has no incremental form yet."""
+Intervals = TimeIntervals | CountIntervals | SessionIntervals
+
+
+def intervals_of(window: A.Window, t0: int, *, on_close: bool) -> Intervals | None:
+    """The intervals of a window; None if it has no incremental form yet.
+
+    `on_close`: the query reports when windows close."""
     match window:
         case A.NowWindow():
             return TimeIntervals(1)
@@ -127,6 +168,8 @@ def intervals_of(window: A.Window, t0: int) -> Intervals | None:
             return TimeIntervals(r, slide, until, t0)
         case A.CountWindow(count=int(n), step=int(m), unit=unit):
             return CountIntervals(n, m, unit is A.CountUnit.TRIPLES)
+        case A.SessionWindow(gap=int(gap)):
+            return SessionIntervals(gap, on_close)
     return None
 
 

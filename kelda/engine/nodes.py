@@ -14,6 +14,7 @@ from kelda.engine.intervals import CountIntervals, Intervals, StreamRows, Waitin
 from kelda.engine.keyset import KeySet
 from kelda.engine.sharing import Parameters
 from kelda.engine.window_join import Leaf, NewRows, WindowJoin
+from kelda.plan.shape import QUERY
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +120,27 @@ class JoinWindows(Node):
         super().__init__()
         leaves = [Leaf(tuple(w.columns), graph=graph) for w in windows]
         leaves += [Leaf(columns, stored=rows) for columns, rows in stored]
-        if parameters is not None:
+        # With no constants to join on, every result is everybody's: it is routed by window size.
+        self._routes = parameters is not None and parameters.constants == 0
+        if parameters is not None and not self._routes:
             nobody = np.zeros((len(parameters.columns), 0), np.int64)
             leaves.append(Leaf(parameters.columns, stored=nobody, grows=True))
         self.windows = windows
         self.parameters = parameters
         self._since = np.zeros(0, np.int64)  # per query, the first row that it may see
         self.join = WindowJoin(leaves)
-        self.columns = self.join.columns
+        self.columns = (*self.join.columns, QUERY) if self._routes else self.join.columns
+
+    def require(self, condition: Compiled) -> None:
+        """Only results for which the condition holds."""
+        self.join.conditions.append(condition.holds)
 
     def _admit(self, parameters: Parameters) -> None:
         """Let queries in that were registered since the last step."""
         rows = parameters.take()
-        _, shift = self.join.add_stored(len(self.join.leaves) - 1, rows)
+        shift = 0
+        if not self._routes:
+            _, shift = self.join.add_stored(len(self.join.leaves) - 1, rows)
         for window in self.windows:
             window.open_rows = window.open_rows + shift
         fresh = np.full(rows.shape[1], self.join.next_row)
@@ -141,11 +150,16 @@ class JoinWindows(Node):
         """When results end by the windows of their own query; before all time if they are none of its."""
         parameters = self.parameters
         assert parameters is not None
-        query = self.join.cell(0, rows[:, -1]) - 1
-        end = np.full(len(rows), FOREVER)
-        mine = parameters.alive[query] > 0
+        if self._routes:  # every result for every query
+            query = np.arange(len(parameters.names))[None, :]
+            rows = rows[:, :, None]
+        else:
+            query = self.join.cell(0, rows[:, -1]) - 1
+        shape = np.broadcast_shapes(query.shape, rows[:, 0].shape)
+        end = np.full(shape, FOREVER)
+        mine = np.broadcast_to(parameters.alive[query] > 0, shape)
         for i, window in enumerate(self.windows):
-            mine &= rows[:, i] >= self._since[query]
+            mine = mine & (rows[:, i] >= self._since[query])
             sizes = parameters.sizes.get(window.window)
             if sizes is None:
                 continue
@@ -178,6 +192,8 @@ class JoinWindows(Node):
             if unknown.any():
                 window.open_rows = np.concatenate([window.open_rows, numbers[unknown]])
                 window.open_units = np.concatenate([window.open_units, units[unknown]])
+        if self._routes:
+            return self.join.routed(step.until, self._bound, QUERY)
         return self.join.results(step.until, None if self.parameters is None else self._bound)
 
     @property

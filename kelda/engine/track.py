@@ -41,7 +41,7 @@ class WindowTrack:
         self._enters = np.concatenate([self._enters, enter])
         known = leave < FOREVER
         self._leaves = np.concatenate([self._leaves, leave[known]])
-        if isinstance(self.intervals, CountIntervals):
+        if not isinstance(self.intervals, TimeIntervals):
             self._open = np.concatenate([self._open, units[~known]])
 
     def changes(self, until: int) -> Ids:

@@ -113,6 +113,8 @@ class WindowJoin:
         self._sent = np.zeros(0, np.bool_)
         self.probes = np.zeros((k, max(k - 1, 1)), np.int64)
         self.order: list[list[int]] = [[] for _ in leaves]
+        self.conditions: list[Callable[[Deltas], NDArray[np.bool_]]] = []  # that results must meet
+        self._told = NEVER  # results were given up to here
         self._load_stored()
         self._copies = np.array(
             [
@@ -256,10 +258,7 @@ class WindowJoin:
         real = self._start < end
         comes = real & ~self._sent & (self._start <= until)
         goes = real & (end <= until)
-        values = np.empty((len(self.columns), len(rows)), np.int64)
-        for i, name in enumerate(self.columns):
-            leaf, column = self._home[name]
-            values[i] = table.values[column, places[:, leaf]]
+        values = self._values(rows)
         time = np.concatenate([self._start[comes], end[goes]])
         weight = np.concatenate([np.ones(comes.sum(), np.int64), np.full(goes.sum(), -1, np.int64)])
         columns = np.concatenate([values[:, comes], values[:, goes]], axis=1)
@@ -270,6 +269,50 @@ class WindowJoin:
         self._sent = (self._sent | comes)[kept]
         self._sweep(until)
         return out
+
+    def routed(self, until: int, bounds: Callable[[Ids], Ids], column: str) -> Deltas:
+        """As `results`, for many readers: `bounds` tells for each result (a row of its answer) and each
+        reader (a column) when it ends for that one. Readers are numbered from 1, in `column`."""
+        table, rows, start = self._table, self._rows, self._start
+        end = table.leave[table.place(rows)].min(axis=1) if len(rows) else np.zeros(0, np.int64)
+        ends = np.minimum(bounds(rows), end[:, None])
+        real = ends > start[:, None]
+        fresh = ~self._sent & (start <= until)
+        coming, reader = np.nonzero(real & fresh[:, None])
+        since = np.where(fresh, start, self._told)
+        going, leaver = np.nonzero(
+            real & (self._sent | fresh)[:, None] & (ends > since[:, None]) & (ends <= until)
+        )
+        which = np.concatenate([coming, going])
+        time = np.concatenate([start[coming], ends[going, leaver]])
+        weight = np.concatenate([np.ones(len(coming), np.int64), np.full(len(going), -1, np.int64)])
+        whose = np.concatenate([reader, leaver]) + 1
+        order = np.argsort(time, kind="stable")
+        values = self._values(rows[which[order]])
+        columns = (*self.columns, column)
+        out = Deltas(columns, time[order], weight[order], np.concatenate([values, whose[order][None, :]]))
+        kept = (real & (ends > until)).any(axis=1)
+        self._rows, self._start, self._sent = rows[kept], start[kept], (self._sent | fresh)[kept]
+        self._told = until
+        self._sweep(until)
+        return out
+
+    def _values(self, rows: Ids) -> Ids:
+        """The columns of results."""
+        places = self._table.place(rows)
+        values = np.empty((len(self.columns), len(rows)), np.int64)
+        for i, name in enumerate(self.columns):
+            leaf, column = self._home[name]
+            values[i] = self._table.values[column, places[:, leaf]]
+        return values
+
+    def _fitting(self, rows: Ids, start: Ids) -> tuple[Ids, Ids]:
+        """The results that meet all conditions."""
+        for holds in self.conditions:
+            ones = np.ones(len(rows), np.int64)
+            fits = holds(Deltas(self.columns, start, ones, self._values(rows)))
+            rows, start = rows[fits], start[fits]
+        return rows, start
 
     def _sweep(self, until: int) -> None:
         """Let go of rows that have left; what they took is reused."""
@@ -334,8 +377,9 @@ class WindowJoin:
                 self.probes,
             )
             if found:
-                found_rows.append(out_rows[:found])
-                found_starts.append(out_start[:found])
+                rows, starting = self._fitting(out_rows[:found], out_start[:found])
+                found_rows.append(rows)
+                found_starts.append(starting)
             elif inside:
                 capacity *= 4  # one row alone has more results than fit
         for d, index in enumerate(self._indexes):

@@ -30,6 +30,7 @@ CQELS_WINDOWS = (
     "RANGE 4ms TUMBLING",
     "TRIPLES 1",
     "TRIPLES 3",
+    "SESSION GAP 1ms",
     "SESSION GAP 3ms",
 )
 RSPQL_WINDOWS = (
