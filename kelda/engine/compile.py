@@ -68,6 +68,8 @@ class Incremental:
         for node in nodes(self.query.pattern):
             if isinstance(node, A.Call) and node.op == "NOW":
                 raise NotIncremental("NOW() changes at every report")
+            if isinstance(node, A.Call) and node.op in ("RAND", "UUID", "STRUUID", "BNODE"):
+                raise NotIncremental(f"{node.op}() is new at every report")
             if isinstance(node, A.Reduced):
                 raise NotIncremental("REDUCED leaves the choice to the implementation")
             if isinstance(node, A.Service):

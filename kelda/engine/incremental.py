@@ -169,6 +169,7 @@ class IncrementalEvaluator:
             self._fallback.register(name, query, output=output, report=report)
             self.reasons[name] = str(reason)
         else:
+            running.reporter.starts_after(self._now)
             self._queries[name] = running
 
     def _compile(self, name: str, query: A.Query, output: A.Output, report: Report) -> _Running:

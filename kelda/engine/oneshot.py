@@ -109,7 +109,7 @@ def _result(found: QueryBoolean | QuerySolutions | QueryTriples) -> Result:
 
 def _table(found: QuerySolutions) -> Solutions:
     names = [v.value for v in found.variables]
-    shown = [(i, n) for i, n in enumerate(names) if "?" + n != NOTHING]
+    shown = [(i, n) for i, n in enumerate(names) if not n.startswith(NOTHING)]
     rows = []
     for solution in found:
         row = {}

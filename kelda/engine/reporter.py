@@ -39,6 +39,10 @@ class Reporter:
         self._visited = NEVER
         self._was_empty = True
 
+    def starts_after(self, now: int) -> None:
+        """The query was registered when the clock stood at `now`."""
+        self._visited = now
+
     def step(self, deltas: Deltas, until: int) -> Sent:
         """What is sent at the instants up to `until`, given the solutions' deltas up to there."""
         instants = self._instants(until)

@@ -30,7 +30,7 @@ WINDOW_PREFIX = "urn:kelda:window:"
 ROW_S, ROW_P, ROW_O = ("<urn:kelda:s>", "<urn:kelda:p>", "<urn:kelda:o>")
 
 # SPARQL 1.1 cannot write an empty projection: a constant that no one reads stands in for it.
-NOTHING = "?_kelda_nothing"
+NOTHING = "_kelda_nothing"  # the start of its name: each has its own
 
 INFIX = frozenset(["||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"])
 
@@ -275,7 +275,7 @@ class _Writer:
             pattern = pattern.pattern
         head: str | None = None
         if isinstance(pattern, A.Project):
-            head = " ".join(self.term(v) for v in pattern.vars) or f"(1 AS {NOTHING})"
+            head = " ".join(self.term(v) for v in pattern.vars) or f"(1 AS {self.nothing()})"
             pattern = pattern.pattern
         if isinstance(pattern, A.OrderBy):
             keys = " ".join(f"{'DESC' if down else 'ASC'}({self.value(e)})" for e, down in pattern.keys)
@@ -285,11 +285,14 @@ class _Writer:
             return self.select_group(pattern)
         return f"SELECT {word}{'*' if head is None else head} WHERE {self.nested(pattern)}{tail}"
 
+    def nothing(self) -> str:
+        return f"?{NOTHING}{next(self.fresh)}"
+
     def select_group(self, group: A.Group) -> str:
         keys = [self.term(k) for k in group.keys]
         parts = keys + [f"({self.aggregate(a)} AS {self.term(v)})" for v, a in group.aggregates]
         if not parts:  # one group, nothing asked of it
-            parts = [f"(COUNT(*) AS {NOTHING})"]
+            parts = [f"(COUNT(*) AS {self.nothing()})"]
         by = f" GROUP BY {' '.join(keys)}" if keys else ""
         return f"SELECT {' '.join(parts)} WHERE {self.nested(group.pattern)}{by}"
 

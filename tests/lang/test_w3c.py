@@ -108,6 +108,6 @@ def plain(answer: QuerySolutions | QueryTriples | QueryBoolean) -> object:
         graph = Dataset(Quad(t.subject, t.predicate, t.object, DefaultGraph()) for t in answer)
         graph.canonicalize(CanonicalizationAlgorithm.UNSTABLE)
         return {str(quad) for quad in graph}
-    names = [v.value for v in answer.variables if f"?{v.value}" != NOTHING]
+    names = [v.value for v in answer.variables if not v.value.startswith(NOTHING)]
     rows = Counter(frozenset((n, str(row[n])) for n in names if row[n] is not None) for row in answer)
     return set(names), rows
