@@ -103,7 +103,9 @@ def index(window: int, distinct: int) -> dict[str, float]:
         spent, step = 0.0, window // 100
         for first in range(window, rows, step):  # what is older than the window goes, step by step
             begin = time.process_time()
-            used = kernels.fill(first, first + step, *common, first + step - window, hashes, heads, before, used)
+            used = kernels.fill(
+                first, first + step, *common, first + step - window, hashes, heads, before, used
+            )
             spent += time.process_time() - begin
         return spent
 
@@ -281,7 +283,9 @@ def main() -> None:
             command = [sys.executable, "-m", "bench.indexes", "--ways", str(ways)]
             size = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             sizes.append(size)
-            print(f"{ways:>5}{size['state_mb']:>10.2f}{size['rss_growth_mb']:>12.1f}{paper:>10.2f}", flush=True)
+            print(
+                f"{ways:>5}{size['state_mb']:>10.2f}{size['rss_growth_mb']:>12.1f}{paper:>10.2f}", flush=True
+            )
         result["memory"] = sizes
     print(json.dumps(result))
 

@@ -63,9 +63,7 @@ PATTERNS = {
 
 def query(name: str) -> A.Query:
     """The query, over a window on each of its streams."""
-    windows = "".join(
-        f"FROM NAMED WINDOW :{s} ON <urn:{s}> [RANGE PT1S STEP PT0.1S] " for s in SHARES[name]
-    )
+    windows = "".join(f"FROM NAMED WINDOW :{s} ON <urn:{s}> [RANGE PT1S STEP PT0.1S] " for s in SHARES[name])
     prefixes = (
         f"PREFIX : <urn:window:> PREFIX sioc: <{SIOC}> PREFIX foaf: <{FOAF}> "
         f"PREFIX voc: <{VOC}> PREFIX user: <{SIB}user/> "
@@ -90,7 +88,9 @@ def network(rng: np.random.Generator, users: int) -> Network:
     quads = [Quad(user[u], account, NamedNode(f"urn:person{u}")) for u in range(users)]
     quads += [Quad(user[u], knows, user[f]) for u in range(users) for f in friends[u].tolist()]
     quads += [
-        Quad(user[u], subscribes, NamedNode(f"{SIB}forum/fo{f}")) for u in range(users) for f in forums[u].tolist()
+        Quad(user[u], subscribes, NamedNode(f"{SIB}forum/fo{f}"))
+        for u in range(users)
+        for f in forums[u].tolist()
     ]
     return Network(GraphStore(quads), friends)
 
@@ -176,7 +176,12 @@ class Rows:
 
 
 def measure(
-    name: str, output: A.Output, known: Network, rate: int, steps: int, profile: cProfile.Profile | None = None
+    name: str,
+    output: A.Output,
+    known: Network,
+    rate: int,
+    steps: int,
+    profile: cProfile.Profile | None = None,
 ) -> dict[str, object]:
     """One query: time per step."""
     engine = IncrementalEvaluator(store=known.store)
@@ -226,15 +231,21 @@ def top(profile: cProfile.Profile, steps: int, many: int = 14) -> str:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    arguments.add_argument("--rate", type=int, default=50_000, help="triples per second, all streams of a query")
+    arguments.add_argument(
+        "--rate", type=int, default=50_000, help="triples per second, all streams of a query"
+    )
     arguments.add_argument("--steps", type=int, default=300)
     arguments.add_argument("--users", type=int, default=10_000, help="users in the stored network")
     arguments.add_argument("--queries", default=",".join(PATTERNS))
     arguments.add_argument("--profile", action="store_true", help="show where a step's time goes")
     chosen = arguments.parse_args()
     known = network(np.random.default_rng(0), chosen.users)
-    print(f"{chosen.rate:,} triples/s, {len(known.store):,} stored triples, {chosen.steps} steps of {STEP} ms")
-    print(f"{'query':6}{'output':>9}{'median ms':>11}{'p99 ms':>9}{'CPU ms':>9}{'answers':>9}{'Wukong+S':>10}")
+    print(
+        f"{chosen.rate:,} triples/s, {len(known.store):,} stored triples, {chosen.steps} steps of {STEP} ms"
+    )
+    print(
+        f"{'query':6}{'output':>9}{'median ms':>11}{'p99 ms':>9}{'CPU ms':>9}{'answers':>9}{'Wukong+S':>10}"
+    )
     found = []
     for name in chosen.queries.split(","):
         for output in (A.Output.RSTREAM, A.Output.ISTREAM):

@@ -1,6 +1,6 @@
 """Many queries: one network per shape, one core, from N-Triples text.
 
-    python -m bench.many [--triples 1000000]
+python -m bench.many [--triples 1000000]
 """
 
 from __future__ import annotations
@@ -56,12 +56,16 @@ def main() -> None:
 
     def tell(shape: str, count: int, measured: tuple[float, float, int]) -> None:
         registering, rate, answers = measured
-        rows.append({"shape": shape, "queries": count, "register_s": registering, "rate": rate, "answers": answers})
+        rows.append(
+            {"shape": shape, "queries": count, "register_s": registering, "rate": rate, "answers": answers}
+        )
         print(f"{shape:6}{count:>9,}{registering:>12.2f}{rate:>12,.0f}{answers:>12,}", flush=True)
 
     for count in (1, 1_000, 100_000):
         # People who post, and as many who do not, as among the users of a network.
-        who: list[object] = [NamedNode(f"{SIB}user/u{i % USERS if i < 2 * USERS else i}") for i in range(count)]
+        who: list[object] = [
+            NamedNode(f"{SIB}user/u{i % USERS if i < 2 * USERS else i}") for i in range(count)
+        ]
         tell("Q1", count, run(Q1, {"who": who, "w": [100] * count}, store, data))
     tell("Q4", 1, run(Q4, {"w": [1000]}, store, data))
     tell("Q4", 100, run(Q4, {"w": list(range(10, 1010, 10))}, store, data))

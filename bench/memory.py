@@ -54,7 +54,9 @@ def second(rng: np.random.Generator, at: int, rate: int) -> dict[str, bytes]:
     orders = "".join(
         f"{t}\t<urn:order:{t}:{i}> <urn:of> <urn:item:{item}> .\n"
         f'{t}\t<urn:order:{t}:{i}> <urn:price> "{price}"^^<http://www.w3.org/2001/XMLSchema#integer> .\n'
-        for i, (t, item, price) in enumerate(zip(when.tolist(), items[0].tolist(), prices.tolist(), strict=True))
+        for i, (t, item, price) in enumerate(
+            zip(when.tolist(), items[0].tolist(), prices.tolist(), strict=True)
+        )
     )
     views = "".join(
         f"{t}\t<urn:view:{t}:{i}> <urn:of> <urn:item:{item}> .\n"

@@ -274,22 +274,32 @@ class Incremental:
         return self.expressions.compile(expr, source.columns)
 
     def filter(self, condition: A.Expr, inner: A.Pattern, window: str | None) -> Node:
-        source = self.pattern(inner, window)
-        bound = certainly_bound(inner)
+        source, bound = self.pattern(inner, window), certainly_bound(inner)
+        return self.where(condition, source, bound, visible_vars(inner), window)
+
+    def where(
+        self,
+        condition: A.Expr,
+        source: Node,
+        bound: frozenset[A.Var],
+        outer: frozenset[A.Var],
+        window: str | None,
+    ) -> Node:
+        """The rows for which a condition holds; `outer` are the variables they may bind."""
         for part in _conjunction(condition):
             negated = isinstance(part, A.Call) and part.op == "!" and isinstance(part.args[0], A.Exists)
             exists = part.args[0] if negated else part  # type: ignore[attr-defined]
             if not isinstance(exists, A.Exists):
-                condition = self.expression(part, source)
-                if isinstance(source, JoinWindows):
-                    source.require(condition)  # before anything is kept or routed
-                else:
-                    source = Filtered(source, condition)
+                source = Filtered(source, self.expression(part, source))
                 continue
-            outer, free = visible_vars(inner), _mentioned(exists.pattern) - visible_vars(exists.pattern)
-            if free & outer:
+            group, inside = exists.pattern, None
+            if outer & _mentioned(group) - visible_vars(group):
+                group, inside = _filter_on_top(group)
+            if outer & _mentioned(group) - visible_vars(group):
                 raise NotIncremental("EXISTS whose group looks at variables from outside")
-            source = self.anti_join(source, exists.pattern, bound, window, keep=not negated, word="exists")
+            source = self.anti_join(
+                source, group, bound, window, keep=not negated, word="exists", condition=inside
+            )
         return source
 
     def anti_join(
@@ -301,7 +311,9 @@ class Incremental:
         *,
         keep: bool,
         word: str,
+        condition: A.Expr | None = None,
     ) -> Node:
+        """The rows of `source` with a match in `right` (`keep`) or without one; a `condition` is on both."""
         other = self.pattern(right, window)
         right_bound = {column(v) for v in certainly_bound(right)}
         # EXISTS fills in values before it evaluates: only for plain patterns is that compatibility.
@@ -311,6 +323,12 @@ class Incremental:
         both = self.sides(source, other, {column(v) for v in bound}, right_bound)
         found: list[Node] = []
         for part in both.left:
+            if condition is not None:
+                pairs = both.joined(part)
+                matching = Projected(Filtered(pairs, self.expression(condition, pairs)), part.columns)
+                having = AntiJoin(part.columns, part.columns, part.columns, keep_matched=keep)
+                found.append(Operated(having, (part, matching), f"{word} with a condition"))
+                continue
             unmatched, matched = both.without_match(part, word, need_shared=word == "minus")
             found += matched if keep else [unmatched]
         return (
@@ -336,7 +354,8 @@ class Incremental:
         for part in split.left:
             both = split.joined(part)
             if condition is not None:
-                both = Filtered(both, self.expression(condition, both))
+                surely = certainly_bound(left) | certainly_bound(right)
+                both = self.where(condition, both, surely, visible_vars(left) | visible_vars(right), window)
             matched = Projected(both, part.columns)
             alone = AntiJoin(part.columns, part.columns, part.columns)
             found += [both, Operated(alone, (part, matched), "rows without a match")]
@@ -454,6 +473,16 @@ def _conjunction(expr: A.Expr) -> Iterable[A.Expr]:
 
 def _mentioned(pattern: A.Pattern) -> frozenset[A.Var]:
     return frozenset(n for n in nodes(pattern) if isinstance(n, A.Var))
+
+
+def _filter_on_top(pattern: A.Pattern) -> tuple[A.Pattern, A.Expr | None]:
+    """A group without the filter at its top, and the filter."""
+    match pattern:
+        case A.Filter(condition, inner):
+            return inner, condition
+        case A.InWindow(window, A.Filter(condition, inner)) if supports(condition):
+            return A.InWindow(window, inner), condition
+    return pattern, None
 
 
 def _bound_in(relation: tuple[tuple[str, ...], np.ndarray]) -> frozenset[str]:

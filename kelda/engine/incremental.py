@@ -23,6 +23,7 @@ from kelda.engine.intervals import Intervals, StreamRows, intervals_of
 from kelda.engine.nodes import NO_ROWS, Node, Step
 from kelda.engine.oneshot import instantiate
 from kelda.engine.reference import ReferenceEvaluator
+from kelda.engine.reachable import reachable_ids
 from kelda.engine.report import Report, When, output_of, report_of
 from kelda.engine.reporter import Asker, Reporter, Sent, SharedReporter
 from kelda.engine.sharing import Parameters
@@ -35,10 +36,14 @@ from kelda.lang.params import Prepared, term_of
 from kelda.lang.to_sparql import variable_name, visible_vars
 from kelda.lang.walk import nodes
 from kelda.plan.rules.deterministic import deterministic
+from kelda.plan.rules.each_stream import each_stream, reads_every_stream
 from kelda.plan.shape import QUERY, Lifted, lift
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
 from kelda.rdf.graphstore import GraphStore
+
+
+LEAST_TERMS = 1 << 18  # a dictionary smaller than this is left alone
 
 
 @dataclass
@@ -140,6 +145,10 @@ class IncrementalEvaluator:
         # Shapes seen; None while only one query has it, which then runs alone.
         self._shapes: dict[tuple[A.Query, A.Output, Report], _Shared | None] = {}
         self._names: dict[str, _Shared] = {}  # queries that share a network
+        # Queries with STREAM ?var as they were registered, to be compiled again for a stream that is new.
+        self._on_every_stream: dict[str, tuple[A.Query, A.Output | None, Report | None]] = {}
+        self.released = 0  # terms that the dictionary has let go of
+        self._release_at = LEAST_TERMS
         self._arrival = 0
         self._steps = 0
         self._now = NEVER
@@ -149,10 +158,19 @@ class IncrementalEvaluator:
 
     def add_stream(self, iri: str, *, lateness: int = 0, from_start: bool = False) -> None:
         """Declare a stream; see the reference evaluator."""
+        waiting = dict(self._on_every_stream)
+        if waiting and self._steps and iri not in self.clock.streams:
+            raise UsageError(
+                f"stream <{iri}> comes too late for {', '.join(map(repr, waiting))}, reading every stream: "
+                "declare all streams before elements come, or drop these queries and register them again"
+            )
         self._fallback.add_stream(iri, lateness=lateness, from_start=from_start)
         self.clock.streams[iri] = StreamClock(lateness, from_start)
         self.late[iri] = 0
         self._pending[iri] = _Pending()
+        for name, (query, output, report) in waiting.items():
+            self.drop(name)
+            self.register(name, query, output=output, report=report)
 
     def register(
         self, name: str, query: A.Query, *, output: A.Output | None = None, report: Report | None = None
@@ -171,6 +189,8 @@ class IncrementalEvaluator:
         else:
             running.reporter.starts_after(self._now)
             self._queries[name] = running
+            if reads_every_stream(query):
+                self._on_every_stream[name] = (query, output, report)
 
     def _compile(self, name: str, query: A.Query, output: A.Output, report: Report) -> _Running:
         if not query.windows or any(
@@ -180,8 +200,12 @@ class IncrementalEvaluator:
             raise NotIncremental("refused")  # the reference evaluator says why
         if query.form is A.Form.DESCRIBE:
             raise NotIncremental("DESCRIBE")
-        windows = self._windows(query, report)
         query = deterministic(query)
+        if reads_every_stream(query):
+            if not self.clock.streams:
+                raise NotIncremental("STREAM ?var without any stream")
+            query = each_stream(query, list(self.clock.streams))
+        windows = self._windows(query, report)
         if query.form is A.Form.ASK:
             query = replace(query, pattern=A.Project(query.pattern, ()))
         streams = tuple(windows.values())
@@ -310,6 +334,7 @@ class IncrementalEvaluator:
 
     def drop(self, name: str) -> None:
         """Forget a query."""
+        self._on_every_stream.pop(name, None)
         shared = self._names.pop(name, None)
         if shared is not None:
             shared.parameters.drop(name)
@@ -392,7 +417,18 @@ class IncrementalEvaluator:
         networks = [*self._queries.values(), *(s for s in self._shapes.values() if s is not None)]
         sent = [(running, self._run(running, step)) for running in networks]
         self._now = closed
-        return [AnswerBatch(running, some, self.dictionary) for running, some in sent if len(some)]
+        view = self.dictionary.view()
+        batches = [AnswerBatch(running, some, view) for running, some in sent if len(some)]
+        self._release()
+        return batches
+
+    def _release(self) -> None:
+        """Let go of terms that nothing holds any more, whenever the dictionary has doubled."""
+        if len(self.dictionary) < self._release_at:
+            return
+        held = reachable_ids(self._queries, self._shapes, self._pending)
+        self.released += self.dictionary.retain(held)
+        self._release_at = max(LEAST_TERMS, 2 * len(self.dictionary))
 
     def _run(self, running: _Running, step: Step) -> Sent:
         for stream, intervals in running.streams:

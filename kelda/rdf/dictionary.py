@@ -184,6 +184,12 @@ class Dictionary:
         self.add_batch(ids[keep], arena, starts, ends)
         return released
 
+    def view(self) -> Dictionary:
+        """This dictionary as it is now: it still knows what the other lets go of later."""
+        view = Dictionary(self.seed)
+        view._tables, view.generation = self._tables, self.generation
+        return view
+
     # ------------------------------------------------------------------------ for kernels
 
     @property

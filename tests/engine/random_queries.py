@@ -80,6 +80,7 @@ class Writer:
     def windowed(self, inside: str) -> str:
         stream = self.pick(":a", ":b")
         if self.dialect == "cqels":
+            stream = "?s" if self.flip(5) else stream
             return f"STREAM {stream} [{self.pick(*CQELS_WINDOWS)}] {{ {inside} }}"
         if self.dialect == "csparql":
             iri = STREAMS[stream == ":b"]
@@ -129,6 +130,7 @@ class Writer:
             f"MINUS {{ {inner} }}",
             f"FILTER NOT EXISTS {{ {inner} }}",
             f"FILTER EXISTS {{ {inner} }}",
+            f"FILTER {self.pick('', 'NOT ')}EXISTS {{ {inner} FILTER({self.condition()}) }}",
             "BIND(?y * 2 AS ?twice)",
         )
 

@@ -23,14 +23,25 @@ SHAPES = (
     "SELECT ?x (COUNT(*) AS ?n) {{ STREAM :a [{0}] {{ ?x ?p ?y . {1} ?q ?y }} }} GROUP BY ?x",
     "SELECT DISTINCT ?x {{ STREAM :a [{0}] {{ ?x :p ?y }} STREAM :b [{0}] {{ {1} :q ?y }} }}",
 )
-WINDOWS = ("RANGE 2ms", "RANGE 5ms", "RANGE 9ms", "TRIPLES 1", "TRIPLES 2", "TRIPLES 4", "NOW", "RANGE 4ms SLIDE 2ms")
+WINDOWS = (
+    "RANGE 2ms",
+    "RANGE 5ms",
+    "RANGE 9ms",
+    "TRIPLES 1",
+    "TRIPLES 2",
+    "TRIPLES 4",
+    "NOW",
+    "RANGE 4ms SLIDE 2ms",
+)
 TERMS = (":n0", ":n1", ":n2")
 
 
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.sampled_from(SHAPES), st.sampled_from(WINDOWS), st.sampled_from(TERMS), st.integers(0, 3)),
+        st.tuples(
+            st.sampled_from(SHAPES), st.sampled_from(WINDOWS), st.sampled_from(TERMS), st.integers(0, 3)
+        ),
         min_size=2,
         max_size=8,
     ),

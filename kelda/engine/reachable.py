@@ -1,0 +1,56 @@
+"""Which ids a running network still holds: a conservative look at all its arrays.
+
+Every int64 in every array that can be reached counts as an id that may be needed. What is no id (a row
+number, a time) is never mistaken for a hashed one in practice, and if it were, a term would merely be kept
+longer. So no operator has to tell what it holds, and none can forget to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kelda.engine.deltas import Ids
+from kelda.engine.expressions import Compiled, Expressions
+from kelda.rdf.dictionary import Dictionary
+
+# These look after their own terms when a dictionary lets go of some.
+_LEFT_OUT = (Dictionary, Expressions, Compiled)
+
+
+def reachable_ids(*roots: object) -> Ids:
+    """The hashed ids (positive numbers) in all arrays that `roots` lead to."""
+    found: list[Ids] = []
+    seen: set[int] = set()
+    todo: list[Any] = list(roots)
+    while todo:
+        thing = todo.pop()
+        if thing is None or isinstance(thing, str | bytes | float | bool) or id(thing) in seen:
+            continue
+        if isinstance(thing, int):
+            found.append(np.array([thing if -(2**63) <= thing < 2**63 else 0], np.int64))
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, np.ndarray):
+            if thing.dtype == np.int64:
+                found.append(np.unique(thing))
+        elif isinstance(thing, _LEFT_OUT):
+            continue
+        elif isinstance(thing, Mapping):
+            todo += thing.values()
+        elif isinstance(thing, list | tuple | set | frozenset):
+            todo += thing
+        elif type(thing).__module__.startswith("kelda.engine"):
+            todo += _attributes(thing)
+    ids = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+    return ids[ids > 0]
+
+
+def _attributes(thing: object) -> list[object]:
+    values = list(getattr(thing, "__dict__", {}).values())
+    for cls in type(thing).__mro__:
+        slots = getattr(cls, "__slots__", ())
+        values += [getattr(thing, name) for name in slots if hasattr(thing, name)]
+    return values
