@@ -39,7 +39,7 @@ Columns = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # s, p, o, time
 WUKONG = {"L1": 0.13, "L2": 0.10, "L3": 0.13, "L4": 1.19, "L5": 2.89, "L6": 2.14}
 
 # The share of each stream in a query's rate, as the streams' default rates are in the paper.
-SHARES = {
+SHARES: dict[str, dict[str, float]] = {
     "L1": {"post": 10, "gps": 20},
     "L2": {"post": 1},
     "L3": {"post": 1},

@@ -89,8 +89,8 @@ def run(seconds: int, rate: int) -> list[dict[str, float]]:
     rng, samples, answers, triples = np.random.default_rng(5), [], 0, 0
     print(f"{'at s':>6}{'RSS MB':>9}{'state MB':>10}{'terms':>12}{'dict. MB':>10}{'answers':>12}{'CPU s':>8}")
     for at in range(1, seconds + 1):
-        for stream, text in second(rng, at, rate).items():
-            c = ntriples.read(text, engine.dictionary, timed=True)
+        for stream, data in second(rng, at, rate).items():
+            c = ntriples.read(data, engine.dictionary, timed=True)
             triples += len(c)
             assert c.t is not None
             answers += sum(map(len, engine.push_batch(stream, c.s, c.p, c.o, c.t)))
@@ -98,8 +98,9 @@ def run(seconds: int, rate: int) -> list[dict[str, float]]:
             now = {"at": at, "triples": triples, "answers": answers, **sample(engine)}
             samples.append(now)
             print(
-                f"{at:>6}{now['resident'] / 1e6:>9.1f}{now['state'] / 1e6:>10.2f}{now['dictionary_terms']:>12,}"
-                f"{now['dictionary_bytes'] / 1e6:>10.1f}{answers:>12,}{time.process_time():>8.1f}",
+                f"{at:>6}{now['resident'] / 1e6:>9.1f}{now['state'] / 1e6:>10.2f}"
+                f"{now['dictionary_terms']:>12,}{now['dictionary_bytes'] / 1e6:>10.1f}"
+                f"{answers:>12,}{time.process_time():>8.1f}",
                 flush=True,
             )
     return samples

@@ -62,6 +62,12 @@ class EnvironmentProblem(KeldaError):
     exit_code = 5
 
 
+class MemoryLimitError(KeldaError):
+    """The engine holds more than it may; the message says what holds most. Nothing was dropped."""
+
+    exit_code = 6
+
+
 class UsageError(KeldaError):
     """A call that makes no sense as it stands (unknown stream, bad option value, …)."""
 

@@ -7,7 +7,7 @@ what has none; such a query is run by the reference evaluator.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import count
 
 import numpy as np
@@ -55,7 +55,9 @@ class Incremental:
         dictionary: Dictionary,
         windows: dict[str, tuple[str, Intervals]],  # name -> (stream, intervals)
         parameters: Parameters | None = None,  # of the queries of this shape, if they share a network
+        stored_may_change: bool = False,
     ) -> None:
+        self.stored_may_change = stored_may_change
         self.parameters = parameters
         self._whose = () if parameters is None else (QUERY,)
         self.query, self.store, self.dictionary, self.windows = query, store, dictionary, windows
@@ -93,7 +95,7 @@ class Incremental:
         stored = replace(
             self.query, form=A.Form.ASK, pattern=_ANYTHING, windows=(), dataset=self._stored_dataset()
         )
-        self._merges_stored = bool(evaluate(stored, self.store))
+        self._merges_stored = self.stored_may_change or bool(evaluate(stored, self.store))
         return default[0] if len(default) == 1 and not self._merges_stored else MERGED
 
     def _stored_dataset(self) -> A.Dataset:
@@ -104,7 +106,7 @@ class Incremental:
     def pattern(self, pattern: A.Pattern, window: str | None) -> Node:
         """The node of a pattern; `window` is the one that its triple patterns read, if any."""
         if not self.reads_windows(pattern, window):
-            return Stored(*self.stored(pattern))
+            return self.stored_node(pattern)
         match pattern:
             case A.Triples() | A.Join() | A.InWindow() | A.InGraph():
                 return self.join(pattern, window)
@@ -143,7 +145,11 @@ class Incremental:
             return any(isinstance(n, A.InWindow) for n in nodes(pattern))
         if window is not None and isinstance(pattern, A.Triples | A.PathPattern):
             return pattern != A.Triples()
-        return any(self.reads_windows(child, window) for child in _children(pattern))
+        return any(self.reads_windows(child, window) for child in children(pattern))
+
+    def stored_node(self, pattern: A.Pattern) -> Stored:
+        """A stored sub-query as a node."""
+        return Stored(*self.stored(pattern), again=lambda: self.stored(pattern)[1])
 
     def stored(self, pattern: A.Pattern) -> tuple[tuple[str, ...], np.ndarray]:
         """A stored sub-query, asked once: its columns and rows of ids."""
@@ -181,16 +187,20 @@ class Incremental:
                 stored.append(part)
             else:
                 others.append(part if reads is None else A.InWindow(reads, part))
-        relations = [self.stored(p) for p in _connected(stored)]
-        shared = _shared_columns([tuple(leaf.columns) for leaf in leaves] + [c for c, _ in relations])
-        apart = [r for r in relations if not leaves or shared & (set(r[0]) - _bound_in(r))]
+        stored = _connected(stored)
+        if self.stored_may_change:  # only a join of deltas can follow
+            more += [(self.stored_node(p), frozenset(map(column, certainly_bound(p)))) for p in stored]
+            stored = []
+        relations = [(*self.stored(p), p) for p in stored]
+        shared = _shared_columns([tuple(leaf.columns) for leaf in leaves] + [r[0] for r in relations])
+        apart = [r for r in relations if not leaves or shared & (set(r[0]) - _bound_in(r[:2]))]
         relations = [r for r in relations if not any(r is other for other in apart)]
         if leaves:
             is_graph = self.query.dialect is not A.Dialect.CQELS
-            joined: Node = JoinWindows(leaves, relations, is_graph, self.parameters)
-            surely = [frozenset(leaf.columns) for leaf in leaves] + [_bound_in(r) for r in relations]
+            joined: Node = JoinWindows(leaves, [r[:2] for r in relations], is_graph, self.parameters)
+            surely = [frozenset(leaf.columns) for leaf in leaves] + [_bound_in(r[:2]) for r in relations]
             more.insert(0, (joined, frozenset(self._whose).union(*surely)))
-        more += [(Stored(*r), _bound_in(r)) for r in apart]
+        more += [(self.stored_node(p), _bound_in((columns, rows))) for columns, rows, p in apart]
         for part in others:
             other = self.pattern(_unwrapped(part), _window_of(part, window))
             more.append((other, frozenset(column(v) for v in certainly_bound(part))))
@@ -209,7 +219,7 @@ class Incremental:
             JoinWindows([self.leaf(t, name)], [], graph=True) for name in self.query.dataset.windows
         ]
         if self._merges_stored:
-            parts.append(Projected(Stored(*self.stored(A.Triples((t,)))), parts[0].columns))
+            parts.append(Projected(self.stored_node(A.Triples((t,))), parts[0].columns))
         columns = parts[0].columns
         return Operated(Distinct(columns), (United(tuple(parts)),), "merged graph")
 
@@ -423,9 +433,8 @@ def certainly_bound(pattern: A.Pattern) -> frozenset[A.Var]:
     return frozenset()
 
 
-def _children(pattern: A.Pattern) -> list[A.Pattern]:
-    from dataclasses import fields
-
+def children(pattern: A.Pattern) -> list[A.Pattern]:
+    """The patterns directly below, those of EXISTS included."""
     found = [getattr(pattern, f.name) for f in fields(pattern)]  # type: ignore[arg-type]
     out = [f for f in found if isinstance(f, A.Pattern)]
     if isinstance(pattern, A.Filter):

@@ -16,21 +16,21 @@ from pyoxigraph import NamedNode, Triple
 
 from kelda.engine.answer import Answer, Value
 from kelda.engine.clock import NEVER, Clock, StreamClock
-from kelda.engine.compile import Incremental, NotIncremental, column
+from kelda.engine.compile import Incremental, NotIncremental, children, column
 from kelda.engine.deltas import Ids
 from kelda.engine.functions import check_functions
 from kelda.engine.intervals import Intervals, StreamRows, intervals_of
-from kelda.engine.nodes import NO_ROWS, Node, Step
+from kelda.engine.nodes import NO_ROWS, Node, Step, Stored
 from kelda.engine.oneshot import instantiate
-from kelda.engine.reference import ReferenceEvaluator
 from kelda.engine.reachable import reachable_ids
+from kelda.engine.reference import ReferenceEvaluator
 from kelda.engine.report import Report, When, output_of, report_of
 from kelda.engine.reporter import Asker, Reporter, Sent, SharedReporter
 from kelda.engine.sharing import Parameters
 from kelda.engine.term_order import TermOrder
 from kelda.engine.top import TopReporter, top_of
 from kelda.engine.track import WindowTrack
-from kelda.errors import UsageError
+from kelda.errors import MemoryLimitError, UsageError
 from kelda.lang import algebra as A
 from kelda.lang.params import Prepared, term_of
 from kelda.lang.to_sparql import variable_name, visible_vars
@@ -41,7 +41,6 @@ from kelda.plan.shape import QUERY, Lifted, lift
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
 from kelda.rdf.graphstore import GraphStore
-
 
 LEAST_TERMS = 1 << 18  # a dictionary smaller than this is left alone
 
@@ -88,7 +87,6 @@ class _Running:
     root: Node
     reporter: Reporter
     streams: tuple[tuple[str, Intervals], ...]
-    paused: bool = False
 
 
 @dataclass
@@ -133,8 +131,12 @@ class IncrementalEvaluator:
         t0: int = 0,
         store: GraphStore | None = None,
         on_late: Callable[[str, Event], None] | None = None,
+        stored_may_change: bool = False,
+        memory_limit: int | None = None,
     ) -> None:
         self.t0 = t0
+        self.memory_limit = memory_limit
+        self.stored_may_change = stored_may_change
         self.store = GraphStore() if store is None else store
         self.dictionary = Dictionary()
         self.clock = Clock()
@@ -212,16 +214,24 @@ class IncrementalEvaluator:
         tracks = [WindowTrack(intervals) for _, intervals in streams]
         top = None if query.form is A.Form.ASK else top_of(query.pattern)
         if top is not None:
-            root = Incremental(query, self.store, self.dictionary, windows).compile_top(top)
+            root = self._compiler(query, windows).compile_top(top)
             order = TermOrder(self.dictionary)
             ranked = TopReporter(root.columns, output, report, self.t0, tracks, top=top, order=order)
             return _Running(name, query, root, ranked, streams)
         if query.form is A.Form.CONSTRUCT:
             variables = tuple(sorted(visible_vars(query.pattern), key=lambda v: v.name))
             query = replace(query, pattern=A.Project(query.pattern, variables))
-        root = Incremental(query, self.store, self.dictionary, windows).compile()
+        root = self._compiler(query, windows).compile()
         kind = Asker if query.form is A.Form.ASK else Reporter
         return _Running(name, query, root, kind(root.columns, output, report, self.t0, tracks), streams)
+
+    def _compiler(
+        self,
+        query: A.Query,
+        windows: dict[str, tuple[str, Intervals]],
+        parameters: Parameters | None = None,
+    ) -> Incremental:
+        return Incremental(query, self.store, self.dictionary, windows, parameters, self.stored_may_change)
 
     def _windows(self, query: A.Query, report: Report) -> dict[str, tuple[str, Intervals]]:
         """The stream and the intervals of each window."""
@@ -296,6 +306,8 @@ class IncrementalEvaluator:
             for w in query.windows
         ):
             return None
+        if self.stored_may_change and _reads_stored(query.pattern):
+            return None
         return lift(deterministic(query))
 
     def _join_shape(
@@ -326,7 +338,7 @@ class IncrementalEvaluator:
             if size is not None
         }
         parameters = Parameters(len(lifted.constants), varying)
-        root = Incremental(lifted.shape, self.store, self.dictionary, windows, parameters).compile()
+        root = self._compiler(lifted.shape, windows, parameters).compile()
         if QUERY not in root.columns:
             raise NotIncremental("no window to share")
         reporter = SharedReporter(root.columns, output, report)
@@ -347,6 +359,48 @@ class IncrementalEvaluator:
     def queries(self) -> list[str]:
         """Names of the registered queries."""
         return [*self._queries, *self._names, *self._fallback.queries]
+
+    def pause(self, name: str, paused: bool = True) -> None:
+        """A paused query keeps its windows up to date but reports nothing."""
+        if name in self._names:
+            raise UsageError(f"{name!r} shares its network with other queries and cannot be paused; drop it")
+        if name in self._queries:
+            self._queries[name].reporter.paused = paused
+        else:
+            self._fallback.pause(name, paused)
+
+    def stored_changed(self) -> None:
+        """The stored graphs have changed: queries see that from their next report on."""
+        if not self.stored_may_change:
+            raise UsageError("stored graphs are taken as fixed here: say stored_may_change=True")
+        for network in self._networks():
+            for node in _all_nodes(network.root):
+                if isinstance(node, Stored):
+                    node.refresh(self._now + 1)
+
+    def _networks(self) -> list[_Running]:
+        return [*self._queries.values(), *(s for s in self._shapes.values() if s is not None)]
+
+    @property
+    def nbytes(self) -> dict[str, int]:
+        """Bytes held, by query (or shape), by stream (elements that wait), and by the dictionary."""
+        out = {}
+        for i, network in enumerate(self._networks()):
+            name = f"query {network.name}" if network.name else f"shape {i}"
+            out[name] = sum(node.nbytes for node in _all_nodes(network.root))
+        for stream, pending in self._pending.items():
+            out[f"stream {stream}"] = sum(a.nbytes for part in pending.parts for a in part)
+        return out | {"dictionary": self.dictionary.nbytes}
+
+    def say(self, name: str) -> str:
+        """How a query is run, as a tree of nodes."""
+        if name in self.reasons:
+            return f"by the reference evaluator, anew at each report: {self.reasons[name]}"
+        network = self._names.get(name) or self._queries[name]
+        head = "from the changes alone"
+        if isinstance(network, _Shared):
+            head += f", in one network with {int(network.parameters.alive.sum())} queries of its shape"
+        return "\n".join([head + ":", *_tree(network.root, 1)])
 
     # -------------------------------------------------------------------- input
 
@@ -414,13 +468,25 @@ class IncrementalEvaluator:
         rows = {name: pending.release(closed) for name, pending in self._pending.items()}
         self._steps += 1
         step = Step(self._steps, closed, rows)
-        networks = [*self._queries.values(), *(s for s in self._shapes.values() if s is not None)]
-        sent = [(running, self._run(running, step)) for running in networks]
+        sent = [(running, self._run(running, step)) for running in self._networks()]
         self._now = closed
         view = self.dictionary.view()
         batches = [AnswerBatch(running, some, view) for running, some in sent if len(some)]
         self._release()
+        self._check_memory()
         return batches
+
+    def _check_memory(self) -> None:
+        if self.memory_limit is None:
+            return
+        held = self.nbytes
+        if sum(held.values()) > self.memory_limit:
+            most = sorted(held, key=lambda name: held[name], reverse=True)[:3]
+            raise MemoryLimitError(
+                f"{sum(held.values()):,} bytes are held, more than the limit of {self.memory_limit:,}; most by "
+                + ", ".join(f"{name} ({held[name]:,})" for name in most)
+                + ". Nothing was dropped: raise the limit, or give queries smaller windows"
+            )
 
     def _release(self) -> None:
         """Let go of terms that nothing holds any more, whenever the dictionary has doubled."""
@@ -458,6 +524,34 @@ def _decoded(running: _Running, sent: Sent, dictionary: Dictionary) -> list[Answ
             for t, sign, row in zip(sent.time, signs, rows, strict=True)
         ]
     return _constructed(running, sent, signs, rows)
+
+
+def _reads_stored(pattern: A.Pattern) -> bool:
+    """Whether a part of the pattern is outside all windows."""
+    if isinstance(pattern, A.InWindow):
+        return False
+    if isinstance(pattern, A.Triples | A.PathPattern | A.InGraph):
+        return pattern != A.Triples()
+    return any(_reads_stored(child) for child in children(pattern))
+
+
+def _all_nodes(root: Node) -> list[Node]:
+    found: dict[int, Node] = {}
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        if id(node) not in found:
+            found[id(node)] = node
+            todo += node.inputs
+    return list(found.values())
+
+
+def _tree(node: Node, depth: int) -> list[str]:
+    held = f" ({node.nbytes:,} bytes)" if node.nbytes else ""
+    lines = ["  " * depth + node.say() + held]
+    for source in node.inputs:
+        lines += _tree(source, depth + 1)
+    return lines
 
 
 def _decoded_by_query(shared: _Shared, sent: Sent, dictionary: Dictionary) -> list[Answer]:

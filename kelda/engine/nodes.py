@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -208,18 +208,27 @@ class JoinWindows(Node):
 
 
 class Stored(Node):
-    """A relation that is there from the beginning."""
+    """A stored sub-query: there from the beginning, and asked again (`again`) when stored graphs change."""
 
-    def __init__(self, columns: tuple[str, ...], rows: Ids) -> None:
+    def __init__(self, columns: tuple[str, ...], rows: Ids, again: Callable[[], Ids]) -> None:
         super().__init__()
-        self.columns, self._rows, self._sent = columns, rows, False
+        self.columns, self._rows, self._again = columns, rows, again
+        self._news = self._signed(rows, NEVER, 1)
+
+    def refresh(self, time: int) -> None:
+        """The stored graphs have changed: what differs is new at `time`."""
+        rows = self._again()
+        changes = [self._signed(self._rows, time, -1), self._signed(rows, time, 1)]
+        self._news = Deltas.concat([self._news, *changes], self.columns).consolidated()
+        self._rows = rows
+
+    def _signed(self, rows: Ids, time: int, sign: int) -> Deltas:
+        size = rows.shape[1]
+        return Deltas(self.columns, np.full(size, time), np.full(size, sign), rows)
 
     def advance(self, step: Step) -> Deltas:
-        if self._sent:
-            return Deltas.empty(self.columns)
-        self._sent = True
-        size = self._rows.shape[1]
-        return Deltas(self.columns, np.full(size, NEVER), np.ones(size, np.int64), self._rows)
+        news, self._news = self._news, Deltas.empty(self.columns)
+        return news
 
     def say(self) -> str:
         return f"stored relation of {self._rows.shape[1]} rows"

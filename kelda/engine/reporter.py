@@ -38,6 +38,17 @@ class Reporter:
         self._content = Deltas.empty(columns)  # at the last report, for RSTREAM
         self._visited = NEVER
         self._was_empty = True
+        self.paused = False
+
+    def _pausing(self, deltas: Deltas, until: int) -> Sent:
+        """Nothing is told; what changes meanwhile is told, netted, at the first report after the pause."""
+        for track in self.tracks:
+            track.passed(until)
+        self._visited = until
+        both = Deltas.concat([self._held, deltas], self.columns)
+        now = np.full(len(both), until)
+        self._held = Deltas(self.columns, now, both.weight, both.values).consolidated()
+        return _nothing(self.columns)
 
     def starts_after(self, now: int) -> None:
         """The query was registered when the clock stood at `now`."""
@@ -45,6 +56,8 @@ class Reporter:
 
     def step(self, deltas: Deltas, until: int) -> Sent:
         """What is sent at the instants up to `until`, given the solutions' deltas up to there."""
+        if self.paused:
+            return self._pausing(deltas, until)
         instants = self._instants(until)
         for track in self.tracks:
             track.passed(until)

@@ -41,9 +41,10 @@ class Top:
 
 def top_of(pattern: A.Pattern) -> Top | None:
     """The modifiers of a query; None if it has neither an order nor a slice."""
-    whole, offset, limit, distinct = pattern, 0, None, False
+    whole, distinct = pattern, False
+    offset, limit = (whole.offset, whole.limit) if isinstance(whole, A.Slice) else (0, None)
     if isinstance(pattern, A.Slice):
-        pattern, offset, limit = pattern.pattern, pattern.offset, pattern.limit
+        pattern = pattern.pattern
     if isinstance(pattern, A.Distinct):
         pattern, distinct = pattern.pattern, True
     if isinstance(pattern, A.Project):
@@ -77,7 +78,7 @@ class TopReporter(Reporter):
         self._width = len(top.variables)
         self._counts: Counter[Row] = Counter()  # of solutions with their keys
         self._entries: list[Entry] = []  # each of them once, in order
-        self._last: Counter[Row] = Counter()  # sent or counted at the last report
+        self._last: list[Row] = []  # shown at the last report; a list, whose ids are seen to be held
 
     def _tell(self, moved: Deltas, instants: Ids) -> Sent:
         moved = moved.consolidated()
@@ -135,11 +136,12 @@ class TopReporter(Reporter):
                 yield solution
 
     def _sends(self, shown: list[Row]) -> list[tuple[int, Row]]:
-        before, self._last = self._last, Counter(shown)
         if self.output is Output.RSTREAM:
             return [(1, row) for row in shown]
-        gone = [(-1, row) for row in (before - self._last).elements()]
-        new = [(1, row) for row in _in_order(self._last - before, shown)]
+        before, now = Counter(self._last), Counter(shown)
+        self._last = shown
+        gone = [(-1, row) for row in (before - now).elements()]
+        new = [(1, row) for row in _in_order(now - before, shown)]
         return {Output.ISTREAM: new, Output.DSTREAM: gone, Output.CHANGES: gone + new}[self.output]
 
 

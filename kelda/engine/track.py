@@ -6,12 +6,12 @@ import numpy as np
 
 from kelda.engine.clock import FOREVER
 from kelda.engine.deltas import Ids
-from kelda.engine.intervals import CountIntervals, Intervals, StreamRows, TimeIntervals, Waiting
+from kelda.engine.intervals import CountIntervals, Intervals, SessionIntervals, StreamRows, Waiting
 
 
 class WindowTrack:
-    """Follows all elements of a window's stream. Elements enter and leave in order, so the window at
-    t holds (how many have entered) - (how many have left) of them."""
+    """Follows all elements of a window's stream. The window at t holds (how many have entered) - (how
+    many have left) of them."""
 
     def __init__(self, intervals: Intervals) -> None:
         self.intervals = intervals
@@ -23,7 +23,7 @@ class WindowTrack:
 
     @property
     def slide(self) -> int | None:
-        return self.intervals.slide if isinstance(self.intervals, TimeIntervals) else None
+        return None if isinstance(self.intervals, CountIntervals | SessionIntervals) else self.intervals.slide
 
     def take(self, rows: StreamRows) -> None:
         """The elements of a step (`intervals.observe` was called)."""
@@ -38,10 +38,10 @@ class WindowTrack:
             heads[1:] = units[1:] != units[:-1]
             units = units[heads]
         _, enter, leave, units = self._waiting.step(units, np.zeros((0, len(units)), np.int64))
-        self._enters = np.concatenate([self._enters, enter])
         known = leave < FOREVER
-        self._leaves = np.concatenate([self._leaves, leave[known]])
-        if not isinstance(self.intervals, TimeIntervals):
+        self._enters = _ascending(np.concatenate([self._enters, enter]))
+        self._leaves = _ascending(np.concatenate([self._leaves, leave[known]]))
+        if isinstance(self.intervals, CountIntervals | SessionIntervals):
             self._open = np.concatenate([self._open, units[~known]])
 
     def changes(self, until: int) -> Ids:
@@ -59,3 +59,8 @@ class WindowTrack:
         self._inside = int(self.holds(np.array([until], np.int64))[0])
         self._enters = self._enters[self._enters > until]
         self._leaves = self._leaves[self._leaves > until]
+
+
+def _ascending(times: Ids) -> Ids:
+    """In order, as they nearly always are already."""
+    return np.sort(times) if len(times) > 1 and (times[1:] < times[:-1]).any() else times

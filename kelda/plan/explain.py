@@ -16,9 +16,7 @@ def explain(query: A.Query) -> str:
     for window in query.windows:
         lines.append(f"window {window.name} on {_show(window.stream)}: {_show_window(window.window)}")
     lines += ["", *_tree(query.pattern, 0), ""]
-    if query.windows:
-        lines.append("evaluated by: the reference evaluator, anew at each report")
-    else:
+    if not query.windows:
         lines.append("evaluated by: the store, once (a query without windows)")
     graphs = {
         w.name: (WindowGraph(NamedNode("urn:kelda:stream"), f"{WINDOW_PREFIX}{w.name}"),)

@@ -6,6 +6,7 @@ import time as wall
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
@@ -14,7 +15,7 @@ from pyoxigraph import parse as parse_rdf
 
 from kelda.engine.answer import Answer
 from kelda.engine.oneshot import Result, evaluate
-from kelda.engine.reference import ReferenceEvaluator
+from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.report import Report
 from kelda.errors import InputError, UsageError
 from kelda.lang import algebra as A
@@ -24,6 +25,8 @@ from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import read_events
 from kelda.rdf.graphs import load_graph
 from kelda.rdf.times import EPOCH
+
+BATCH = 10_000  # events that are taken at once from a file
 
 Payload = str | bytes | Triple | Quad | Iterable[Triple | Quad]
 
@@ -44,8 +47,9 @@ class Engine:
     [(1000, 'http://ex/ann'), (2000, 'http://ex/bob')]
     """
 
-    def __init__(self, *, t0: int = 0) -> None:
-        self._evaluator = ReferenceEvaluator(t0=t0)
+    def __init__(self, *, t0: int = 0, memory_limit: int | None = None, max_unread: int = 1_000_000) -> None:
+        self._evaluator = IncrementalEvaluator(t0=t0, memory_limit=memory_limit, stored_may_change=True)
+        self._max_unread = max_unread
         self._streams: dict[str, Stream] = {}
         self._queries: dict[str, Query] = {}
         self._closed = False
@@ -61,8 +65,11 @@ class Engine:
     # ------------------------------------------------------------------ stored data
 
     def load(self, source: str | Path, graph: str | None = None, *, format: str | None = None) -> None:
-        """Load an RDF file into a stored graph (None: the default graph)."""
+        """Load an RDF file into a stored graph (None: the default graph).
+
+        Queries that run already see it from their next report on."""
         load_graph(self._evaluator.store, source, graph, format=format)
+        self._evaluator.stored_changed()
 
     def query(self, text: str, *, params: Mapping[str, object] | None = None) -> Result:
         """Ask a one-shot query over the stored graphs.
@@ -89,6 +96,11 @@ class Engine:
     def late(self) -> dict[str, int]:
         """Per stream, how many elements came later than allowed and were set aside."""
         return dict(self._evaluator.late)
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes held, by query, stream and dictionary."""
+        return self._evaluator.nbytes
 
     def advance(self, time: int | datetime) -> None:
         """A heart-beat on every stream: nothing at or before `time` will come any more."""
@@ -134,6 +146,15 @@ class Engine:
                 self._deliver(self._evaluator.end(iri))
             self._closed = True
 
+    def _check_readers(self) -> None:
+        """Nobody reads: rather no more input than answers without end."""
+        for query in self._queries.values():
+            if query.unread > self._max_unread:
+                raise UsageError(
+                    f"{query.unread:,} answers of {query.name!r} wait to be read: call results(), subscribe(), "
+                    "or stop() the query; the event was not taken, push it again afterwards"
+                )
+
     def _deliver(self, answers: list[Answer]) -> None:
         for answer in answers:
             self._queries[answer.query]._take(answer)
@@ -154,6 +175,7 @@ class Stream:
         """
         if self._engine._closed:
             raise UsageError(f"the engine is closed: <{self.iri}> takes no more events")
+        self._engine._check_readers()
         event = data if isinstance(data, Event) else Event(None, _quads(data))
         if time is not None:
             event = Event(to_ms(time), event.quads)
@@ -183,17 +205,19 @@ class Stream:
 
         A bad record is an error unless `on_reject` takes it.
         """
-        count = 0
-        for event in read_events(
+        events = read_events(
             source,
             format=format,
             time_predicate=time_predicate,
             mapping=mapping,
             on_reject=on_reject or _refuse,
             name=str(source),
-        ):
-            self.push(event)
-            count += 1
+        )
+        count = 0
+        while batch := list(islice(events, BATCH)):
+            self._engine._check_readers()
+            self._engine._deliver(self._engine._evaluator.push(self.iri, batch))
+            count += len(batch)
         return count
 
 
@@ -217,8 +241,13 @@ class Query:
         self._callbacks.append(callback)
 
     def explain(self) -> str:
-        """How the query is run."""
-        return explain(self.algebra)
+        """How the query is run: its windows and operators, and what evaluates them."""
+        return explain(self.algebra) + "\n\nruns " + self._engine._evaluator.say(self.name)
+
+    @property
+    def unread(self) -> int:
+        """How many answers wait for `results()`."""
+        return len(self._answers)
 
     def pause(self) -> None:
         """Report nothing until `resume()`; the windows stay up to date."""
@@ -249,9 +278,14 @@ class Query:
             self._answers.append(answer)
 
 
-def connect(*, t0: int = 0) -> Engine:
-    """An engine in this process. `t0` (ms) is what sliding windows are aligned to."""
-    return Engine(t0=t0)
+def connect(*, t0: int = 0, memory_limit: int | None = None, max_unread: int = 1_000_000) -> Engine:
+    """An engine in this process.
+
+    `t0` (ms) is what sliding windows are aligned to. With `memory_limit` (bytes), a push that makes the
+    engine hold more raises `MemoryLimitError`. With more than `max_unread` answers of a query unread,
+    `push` refuses further events.
+    """
+    return Engine(t0=t0, memory_limit=memory_limit, max_unread=max_unread)
 
 
 def to_ms(time: int | datetime) -> int:

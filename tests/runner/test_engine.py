@@ -159,8 +159,45 @@ def test_report_override() -> None:
 
 
 def test_explain_names_the_windows() -> None:
-    text = kelda.connect().register(LAST_3S).explain()
-    assert "the last 3000 ms" in text and "reference evaluator" in text
+    engine = kelda.connect()
+    text = engine.register(LAST_3S).explain()
+    assert "the last 3000 ms" in text and "from the changes alone" in text
+    text = engine.register(LAST_3S.replace("?y }", "?y . ?x <http://ex/q>* ?z }")).explain()
+    assert "by the reference evaluator" in text and "path" in text
+
+
+def test_stored_graphs_may_change_while_queries_run(tmp_path: Path) -> None:
+    (tmp_path / "one.ttl").write_text("<http://ex/a> <http://ex/k> 1 .")
+    (tmp_path / "two.ttl").write_text("<http://ex/b> <http://ex/k> 2 .")
+    engine = kelda.connect()
+    engine.load(tmp_path / "one.ttl")
+    query = engine.register(
+        "SELECT ?x ?k { STREAM <http://ex/s> [RANGE 9s] { ?x ?p ?y } ?x <http://ex/k> ?k }"
+    )
+    for t, who in ((1000, "a"), (1000, "b")):
+        engine.stream(S).push(f"<http://ex/{who}> <http://ex/p> 1 .", time=t)
+    engine.advance(1000)
+    assert names(query) == [(1000, "+", "a")]
+    engine.load(tmp_path / "two.ttl")
+    engine.stream(S).push("<http://ex/c> <http://ex/p> 1 .", time=2000)
+    engine.advance(2000)
+    assert names(query) == [(2000, "+", "b")]
+
+
+def test_memory_limit_and_unread_answers() -> None:
+    engine = kelda.connect(memory_limit=1000)
+    engine.register(LAST_3S)
+    with pytest.raises(kelda.KeldaError, match="more than the limit of 1,000"):
+        engine.stream(S).push("<http://ex/a> <http://ex/p> 1 .")
+    engine = kelda.connect(max_unread=2)
+    query = engine.register(LAST_3S)
+    for _ in range(3):
+        engine.stream(S).push("<http://ex/a> <http://ex/p> 1 .")
+    with pytest.raises(UsageError, match="wait to be read"):
+        engine.stream(S).push("<http://ex/a> <http://ex/p> 1 .")
+    assert len(list(query.results())) == 3
+    engine.stream(S).push("<http://ex/a> <http://ex/p> 1 .")
+    assert sum(engine.memory.values()) > 0
 
 
 def test_terms_come_out_as_they_went_in() -> None:
