@@ -13,7 +13,7 @@ from itertools import count
 import numpy as np
 
 from kelda.engine.expressions import Expressions, supports
-from kelda.engine.intervals import Intervals
+from kelda.engine.intervals import Intervals, StatedIntervals
 from kelda.engine.nodes import (
     Extended,
     Filtered,
@@ -31,6 +31,7 @@ from kelda.engine.operators.antijoin import AntiJoin
 from kelda.engine.operators.distinct import Distinct
 from kelda.engine.partly_bound import Sides, sides, united, words
 from kelda.engine.sharing import Parameters
+from kelda.engine.stated_time import StatedWindow
 from kelda.engine.top import Top
 from kelda.errors import KeldaError
 from kelda.lang import algebra as A
@@ -181,6 +182,9 @@ class Incremental:
             if isinstance(part, A.Triples) and reads == MERGED:
                 merged = [self.merged(t) for t in part.patterns]
                 more += [(node, frozenset(node.columns)) for node in merged]
+            elif isinstance(part, A.Triples) and reads is not None and self.goes_by_stated_time(reads):
+                stated = [self.stated(t, reads) for t in part.patterns]
+                more += [(node, frozenset(node.columns)) for node in stated]
             elif isinstance(part, A.Triples) and reads is not None:
                 leaves += [self.leaf(t, reads) for t in part.patterns]
             elif not self.reads_windows(part, reads):
@@ -213,10 +217,26 @@ class Incremental:
             bound |= other_bound
         return node
 
+    def goes_by_stated_time(self, window: str) -> bool:
+        """Whether the window goes by a time that events state themselves."""
+        return isinstance(self.windows[window][1], StatedIntervals)
+
+    def stated(self, t: A.TriplePattern, window: str) -> Node:
+        """A triple pattern over such a window."""
+        if self.parameters is not None:
+            raise NotIncremental("a window by stated times, shared by many queries")
+        node = StatedWindow(self.leaf(t, window))
+        if self.query.dialect is A.Dialect.CQELS:
+            return node
+        return Operated(Distinct(node.columns), (node,), "graph")
+
     def merged(self, t: A.TriplePattern) -> Node:
         """A triple pattern over windows and stored triples merged into one graph."""
         parts: list[Node] = [
-            JoinWindows([self.leaf(t, name)], [], graph=True) for name in self.query.dataset.windows
+            self.stated(t, name)
+            if self.goes_by_stated_time(name)
+            else JoinWindows([self.leaf(t, name)], [], graph=True)
+            for name in self.query.dataset.windows
         ]
         if self._merges_stored:
             parts.append(Projected(self.stored_node(A.Triples((t,))), parts[0].columns))

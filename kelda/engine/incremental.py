@@ -240,9 +240,7 @@ class IncrementalEvaluator:
             if not isinstance(window.stream, NamedNode):
                 raise NotIncremental("STREAM ?var")
             on_close = report.when is When.WINDOW_CLOSE
-            intervals = intervals_of(window.window, self.t0, on_close=on_close)
-            if intervals is None:
-                raise NotIncremental("a window by a time predicate")
+            intervals = intervals_of(window.window, self.t0, self.dictionary, on_close=on_close)
             windows[window.name] = (window.stream.value, intervals)
         return windows
 

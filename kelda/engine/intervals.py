@@ -9,10 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from pyoxigraph import Literal
 
 from kelda.engine.clock import FOREVER
 from kelda.engine.deltas import Ids
 from kelda.lang import algebra as A
+from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.times import literal_to_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +155,54 @@ class SessionIntervals:
         return units, ends[session]
 
 
-Intervals = TimeIntervals | CountIntervals | SessionIntervals
+@dataclass
+class StatedIntervals:
+    """The intervals of `window` at the stated times. Units are the positions of the rows in their step."""
+
+    window: TimeIntervals
+    predicate: int
+    dictionary: Dictionary
+    enter: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
+    leave: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def slide(self) -> int | None:
+        return self.window.slide
+
+    def observe(self, rows: StreamRows, until: int) -> None:
+        """Read the times that the events of a step state."""
+        enter, self.leave = self.window.of(self._stated(rows))
+        self.enter = np.maximum(enter, rows.time)
+
+    def units(self, rows: StreamRows) -> Ids:
+        """What `of` goes by, within the step."""
+        return np.arange(len(rows))
+
+    def of(self, units: Ids) -> tuple[Ids, Ids]:
+        """(enter, leave) of rows of this step."""
+        return self.enter[units], self.leave[units]
+
+    def _stated(self, rows: StreamRows) -> Ids:
+        """For each row, the first time that its event states; else the event's time in the stream."""
+        where = np.flatnonzero(rows.p == self.predicate)
+        ids, which = np.unique(rows.o[where], return_inverse=True)
+        times = [literal_to_ms(t) if isinstance(t, Literal) else None for t in self.dictionary.terms(ids)]
+        known = np.array([t is not None for t in times], np.bool_)[which]
+        stated = np.array([t or 0 for t in times], np.int64)[which][known]
+        events, first = np.unique(rows.event[where][known], return_index=True)
+        out = rows.time.copy()
+        if len(events):
+            at = np.minimum(np.searchsorted(events, rows.event), len(events) - 1)
+            mine = events[at] == rows.event
+            out[mine] = stated[first[at[mine]]]
+        return out
 
 
-def intervals_of(window: A.Window, t0: int, *, on_close: bool) -> Intervals | None:
-    """The intervals of a window; None if it has no incremental form yet.
+Intervals = TimeIntervals | CountIntervals | SessionIntervals | StatedIntervals
+
+
+def intervals_of(window: A.Window, t0: int, dictionary: Dictionary, *, on_close: bool) -> Intervals:
+    """The intervals of a window.
 
     `on_close`: the query reports when windows close."""
     match window:
@@ -164,13 +210,16 @@ def intervals_of(window: A.Window, t0: int, *, on_close: bool) -> Intervals | No
             return TimeIntervals(1)
         case A.AllWindow():
             return TimeIntervals(None)
-        case A.TimeWindow(range=int(r), slide=int() | None as slide, until=until, time_predicate=None):
-            return TimeIntervals(r, slide, until, t0)
+        case A.TimeWindow(range=int(r), slide=int() | None as slide, until=until, time_predicate=predicate):
+            intervals = TimeIntervals(r, slide, until, t0)
+            if predicate is None:
+                return intervals
+            return StatedIntervals(intervals, dictionary.encode(predicate), dictionary)
         case A.CountWindow(count=int(n), step=int(m), unit=unit):
             return CountIntervals(n, m, unit is A.CountUnit.TRIPLES)
         case A.SessionWindow(gap=int(gap)):
             return SessionIntervals(gap, on_close)
-    return None
+    raise TypeError(f"not an executable window: {window!r}")
 
 
 class Waiting:

@@ -42,6 +42,8 @@ RSPQL_WINDOWS = (
     "ELEMENTS 3 STEP 2",
     "TRIPLES 2 STEP 3",
     "SESSION 2",
+    "RANGE 4 @:at",
+    "RANGE 5 STEP 2 @:at",
     "FROM NOW-PT0.005S TO NOW-PT0.002S",
     "FROM NOW-PT0.006S TO NOW-PT0.002S STEP PT0.002S",
 )
@@ -203,5 +205,8 @@ def events(draw: st.DrawFn) -> list[Event]:
                 else NamedNode(EX + "n" + str(number - 3))
             )
             quads.append(Quad(s, p, o))
+        if draw(st.integers(1, 4)) == 1:
+            stated = Literal(str(time + draw(st.integers(-5, 5))), datatype=XSD_INTEGER)
+            quads.insert(draw(st.integers(0, len(quads))), Quad(s, NamedNode(EX + "at"), stated))
         out.append(Event(time, tuple(quads)))
     return out

@@ -54,6 +54,9 @@ CASES = {
         STREAM :b [SESSION GAP 4ms] { ?x ?r ?z } }""",
     "the last closed session": """REGISTER RSTREAM :o AS SELECT * FROM NAMED WINDOW :w ON :a [SESSION 2]
         WHERE { WINDOW :w { ?x :p ?y } }""",
+    "stated times": """REGISTER ISTREAM :o AS SELECT * FROM NAMED WINDOW :w ON :a [RANGE 4 @:at]
+        FROM NAMED WINDOW :v ON :a [RANGE 3 STEP 2 @:at]
+        WHERE { WINDOW :w { ?x :p ?y } WINDOW :v { ?x ?r ?z } }""",
     "every stream": "SELECT * WHERE { STREAM ?s [RANGE 3ms] { ?x :p ?y } }",
     "every stream, joined on the stream": """SELECT * WHERE { STREAM ?s [RANGE 3ms] { ?x :p ?y }
         STREAM ?s [RANGE 6ms] { ?y ?r ?z } }""",
@@ -67,6 +70,8 @@ def stream(*events: tuple[int, str]) -> list[Event]:
 A = stream(
     (0, ":n1 :p 0 ."), (1, ":n0 :p 1 , 2 ."), (1, ":n0 :p 1 ."), (2, ":n1 :q :n0 ; :p :n2 ."),
     (4, ":n2 :p 2 , 1.5 ."), (6, ":n0 :p 1 ; :q :n1 ."), (7, ":n1 :p 10 , 9 , \"9\" ."), (15, ":n0 :p 2 ."),
+    (16, ":n0 :at 12 ; :p 3 ."), (16, ":n1 :at :n0 , 20 , 25 ; :p 3 ."), (17, ":n0 :at 1 ; :p 3 ."),
+    (30, ":n0 :p 3 ."),
 )  # fmt: skip
 B = stream(
     (1, ":n1 :q 1 ."), (2, ":n0 :q 2 ; :p 1 ."), (3, ":n2 :p 2 ."), (5, ":n2 :q :n0 ."),
