@@ -86,7 +86,10 @@ class Incremental:
         keys = tuple(f".key{i}" for i in range(len(top.keys)))
         for name, (expr, _) in zip(keys, top.keys, strict=True):
             node = Extended(node, name, self.expression(expr, node))
-        return Projected(node, (*(column(v) for v in top.variables), *keys))
+        node = Projected(node, (*(column(v) for v in top.variables), *keys))
+        if top.distinct and top.by_what_is_shown:  # else, which of the equal solutions comes first decides
+            node = Operated(Distinct(node.columns), (node,), "distinct")
+        return node
 
     def _outside(self) -> str | None:
         """The window that bare patterns read: none, one, or (C-SPARQL) several things merged."""

@@ -57,18 +57,21 @@ class _Pending:
         """Take out the rows up to `closed`, in the order (time, arrival)."""
         if not self.parts:
             return NO_ROWS
-        s, p, o, time, event = (np.concatenate([part[i] for part in self.parts]) for i in range(5))
-        ready = time <= closed
-        if not ready.any():
-            self.parts = [(s, p, o, time, event)]
+        rest = self.parts[0]
+        if len(self.parts) > 1:
+            s, p, o, time, event = (np.concatenate([part[i] for part in self.parts]) for i in range(5))
+            rest = (s, p, o, time, event)
+        if _falls(rest[3]):
+            order = np.argsort(rest[3], kind="stable")
+            s, p, o, time, event = (a[order] for a in rest)
+            rest = (s, p, o, time, event)
+        cut = int(np.searchsorted(rest[3], closed, "right"))
+        s, p, o, time, event = (a[:cut] for a in rest)
+        later = tuple(a[cut:] for a in rest)
+        self.parts = [later] if len(later[3]) else []  # type: ignore[list-item]
+        if not cut:
             return NO_ROWS
-        self.parts = [] if ready.all() else [tuple(a[~ready] for a in (s, p, o, time, event))]  # type: ignore[list-item]
-        if not ready.all():
-            s, p, o, time, event = (a[ready] for a in (s, p, o, time, event))
-        if len(time) > 1 and (time[1:] < time[:-1]).any():
-            order = np.argsort(time, kind="stable")
-            s, p, o, time, event = (a[order] for a in (s, p, o, time, event))
-            # Events are numbered in the order in which windows see them.
+        # Events are numbered in the order in which windows see them.
         heads = np.ones(len(time), np.int64)
         heads[1:] = event[1:] != event[:-1]
         numbers = np.cumsum(heads) - 1 + self.events
@@ -76,6 +79,11 @@ class _Pending:
         rows = StreamRows(s, p, o, time, numbers, np.arange(self.rows, self.rows + len(time)))
         self.rows += len(time)
         return rows
+
+
+def _falls(time: Ids) -> bool:
+    """Whether some time is before the one that came before it."""
+    return bool((time[1:] < time[:-1]).any())
 
 
 @dataclass
@@ -431,7 +439,7 @@ class IncrementalEvaluator:
         """As `push_columns`, with the answers left as columns."""
         clock = self.clock.streams[stream]
         event = np.arange(len(time)) if event is None else event
-        if len(time):
+        if len(time) and (_falls(time) or time[0] <= max(clock.closed, self._now)):
             newest = np.maximum.accumulate(np.concatenate([[clock.newest], time[:-1]]))
             closed = np.maximum(np.where(newest == NEVER, NEVER, newest - clock.lateness - 1), clock.promised)
             fine = time > np.maximum(closed, self._now)

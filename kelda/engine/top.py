@@ -22,6 +22,7 @@ from kelda.engine.track import WindowTrack
 from kelda.lang import algebra as A
 from kelda.lang.algebra import Output
 from kelda.lang.to_sparql import visible_vars
+from kelda.lang.walk import nodes
 
 Row = tuple[int, ...]
 Entry = tuple[tuple[Place | Down, ...], Row, Row]  # where it stands, the solution, its keys
@@ -37,6 +38,16 @@ class Top:
     distinct: bool
     offset: int
     limit: int | None
+
+    @property
+    def by_what_is_shown(self) -> bool:
+        """Whether equal solutions have equal keys."""
+        return {n for expr, _ in self.keys for n in nodes(expr) if isinstance(n, A.Var)} <= {*self.variables}
+
+    @property
+    def sorts_only(self) -> bool:
+        """Whether it says nothing but in which order the answers of one report come."""
+        return self.by_what_is_shown and self.offset == 0 and self.limit is None
 
 
 def top_of(pattern: A.Pattern) -> Top | None:
@@ -81,6 +92,8 @@ class TopReporter(Reporter):
         self._last: list[Row] = []  # shown at the last report; a list, whose ids are seen to be held
 
     def _tell(self, moved: Deltas, instants: Ids) -> Sent:
+        if self.top.sorts_only:
+            return self._in_order(super()._tell(moved, instants))
         moved = moved.consolidated()
         cuts = np.searchsorted(moved.time, instants, "right").tolist()
         rows, weights = moved.values.T.tolist(), moved.weight.tolist()
@@ -101,17 +114,25 @@ class TopReporter(Reporter):
             values,
         )
 
+    def _in_order(self, sent: Sent) -> Sent:
+        """The same answers, those of each instant and sign in the order of their keys."""
+        places = [self._places(keys) for keys in sent.values[self._width :].T.tolist()]
+        times, signs = sent.time.tolist(), sent.sign.tolist()
+        order = sorted(range(len(sent)), key=lambda i: (times[i], signs[i], places[i]))
+        columns, values = self.columns[: self._width], sent.values[: self._width, order]
+        return Sent(columns, sent.time[order], sent.sign[order], values)
+
+    def _places(self, keys: Iterable[int]) -> tuple[Place | Down, ...]:
+        found = ((self.order.place(id), down) for id, (_, down) in zip(keys, self.top.keys, strict=True))
+        return tuple(Down(place) if down else place for place, down in found)
+
     def _change(self, row: Row, weight: int) -> None:
         before = self._counts[row]
         self._counts[row] = before + weight
         if before and before + weight:
             return
         solution, keys = row[: self._width], row[self._width :]
-        places: list[Place | Down] = []
-        for id, (_, down) in zip(keys, self.top.keys, strict=True):
-            place = self.order.place(id)
-            places.append(Down(place) if down else place)
-        entry = (tuple(places), solution, keys)
+        entry = (self._places(keys), solution, keys)
         if not before:
             insort(self._entries, entry)
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kelda.engine.clock import FOREVER
 from kelda.engine.deltas import Ids
@@ -10,8 +11,8 @@ from kelda.engine.intervals import CountIntervals, Intervals, SessionIntervals, 
 
 
 class WindowTrack:
-    """Follows all elements of a window's stream. The window at t holds (how many have entered) - (how
-    many have left) of them."""
+    """Follows the elements of a window's stream, those that come and go together as one. The window at
+    t holds (how many have entered) - (how many have left) of them."""
 
     def __init__(self, intervals: Intervals) -> None:
         self.intervals = intervals
@@ -33,11 +34,12 @@ class WindowTrack:
             self._leaves = np.concatenate([self._leaves, leave[known]])
             self._open = self._open[~known]
         units = self.intervals.units(rows)
-        if isinstance(self.intervals, CountIntervals) and len(units):
-            heads = np.ones(len(units), np.bool_)
-            heads[1:] = units[1:] != units[:-1]
-            units = units[heads]
+        if not isinstance(self.intervals, SessionIntervals):
+            units = units[_changes_in(units)]  # one of several that come and go together will do
         _, enter, leave, units = self._waiting.step(units, np.zeros((0, len(units)), np.int64))
+        if self.slide is not None:
+            distinct = _changes_in(enter) | _changes_in(leave)
+            enter, leave, units = enter[distinct], leave[distinct], units[distinct]
         known = leave < FOREVER
         self._enters = _ascending(np.concatenate([self._enters, enter]))
         self._leaves = _ascending(np.concatenate([self._leaves, leave[known]]))
@@ -59,6 +61,13 @@ class WindowTrack:
         self._inside = int(self.holds(np.array([until], np.int64))[0])
         self._enters = self._enters[self._enters > until]
         self._leaves = self._leaves[self._leaves > until]
+
+
+def _changes_in(values: Ids) -> NDArray[np.bool_]:
+    """Where a value differs from the one before it."""
+    out = np.ones(len(values), np.bool_)
+    out[1:] = values[1:] != values[:-1]
+    return out
 
 
 def _ascending(times: Ids) -> Ids:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,18 @@ class NewRows:
     enter: Ids
     leave: Ids
     unit: Ids | None = None  # what the window counts, if that is asked for later
+
+
+class _Packed(NamedTuple):
+    """All indexes, as the kernel takes them."""
+
+    leaf: Ids
+    keys: Ids
+    start: Ids
+    size: Ids
+    hashes: NDArray[np.uint64]
+    heads: Ids
+    used: Ids
 
 
 @dataclass
@@ -115,6 +128,10 @@ class WindowJoin:
         self.order: list[list[int]] = [[] for _ in leaves]
         self.conditions: list[Callable[[Deltas], NDArray[np.bool_]]] = []  # that results must meet
         self._told = NEVER  # results were given up to here
+        self._packed: _Packed | None = None
+        self._planned: tuple[tuple[int, ...], tuple[Ids, Ids, Ids, Ids, Ids]] | None = None
+        n = max(k - 1, 1)
+        self._scratch = [np.zeros(size, np.int64) for size in (n, k, n, n)]
         self._load_stored()
         self._copies = np.array(
             [
@@ -188,6 +205,7 @@ class WindowJoin:
         before[:, new] = np.where(chains >= table.stored, chains + by, chains)
         for index in self._indexes:
             index.heads = np.where(index.heads >= table.stored, index.heads + by, index.heads)
+        self._packed = None
         self._rows = np.where(self._rows >= table.stored, self._rows + by, self._rows)
         self._oldest, self._joined, self._end = self._oldest + by, self._joined + by, self._end + by
         self._table, self._before = wider, before
@@ -327,19 +345,9 @@ class WindowJoin:
 
     def _probe(self, first: int) -> None:
         table, k = self._table, len(self.leaves)
-        plan_leaf, plan_index, plan_from, check_count, check = self._plan()
-        widest = max([len(i.keys) for i in self._indexes], default=1) or 1
-        index_keys = np.full((len(self._indexes), widest), -1, np.int64)
-        for d, index in enumerate(self._indexes):
-            index_keys[d, : len(index.keys)] = index.keys
-        sizes = np.array([len(i.heads) for i in self._indexes], np.int64)
-        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        hashes = np.concatenate([i.hashes for i in self._indexes] or [np.zeros(0, np.uint64)])
-        heads = np.concatenate([i.heads for i in self._indexes] or [np.zeros(0, np.int64)])
-        used = np.array([i.used for i in self._indexes], np.int64)
-        index_leaf = np.array([i.leaf for i in self._indexes], np.int64)
-        steps = max(k - 1, 1)
-        scratch = [np.zeros(n, np.int64) for n in (steps, k, steps, steps)]
+        plan = self._current_plan()
+        packed = self._pack()
+        scratch = self._scratch
         row, inside = first, False
         capacity = max(4096, self._end - first)
         found_rows, found_starts = [self._rows], [self._start]
@@ -358,19 +366,15 @@ class WindowJoin:
                 table.mask,
                 self._oldest,
                 self._copies,
-                index_leaf,
-                index_keys,
-                starts[:-1],
-                sizes,
-                hashes,
-                heads,
-                used,
+                packed.leaf,
+                packed.keys,
+                packed.start,
+                packed.size,
+                packed.hashes,
+                packed.heads,
+                packed.used,
                 self._before,
-                plan_leaf,
-                plan_index,
-                plan_from,
-                check_count,
-                check,
+                *plan,
                 out_rows,
                 out_start,
                 *scratch,
@@ -383,12 +387,37 @@ class WindowJoin:
             elif inside:
                 capacity *= 4  # one row alone has more results than fit
         for d, index in enumerate(self._indexes):
-            index.hashes = hashes[starts[d] : starts[d + 1]]
-            index.heads = heads[starts[d] : starts[d + 1]]
-            index.used = int(used[d])
+            index.used = int(packed.used[d])
         self._rows = np.concatenate(found_rows)
         self._start = np.concatenate(found_starts)
         self._sent = np.concatenate([self._sent, np.zeros(len(self._start) - len(self._sent), np.bool_)])
+
+    def _pack(self) -> _Packed:
+        """The tables of all indexes in one array, as the kernel takes them; made anew only when one of
+        them was replaced."""
+        if self._packed is None:
+            sizes = np.array([len(i.heads) for i in self._indexes], np.int64)
+            starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+            widest = max([len(i.keys) for i in self._indexes], default=1) or 1
+            keys = np.full((len(self._indexes), widest), -1, np.int64)
+            for d, index in enumerate(self._indexes):
+                keys[d, : len(index.keys)] = index.keys
+            hashes = np.concatenate([i.hashes for i in self._indexes] or [np.zeros(0, np.uint64)])
+            heads = np.concatenate([i.heads for i in self._indexes] or [np.zeros(0, np.int64)])
+            for d, index in enumerate(self._indexes):  # from now on, parts of the whole
+                index.hashes, index.heads = (a[starts[d] : starts[d + 1]] for a in (hashes, heads))
+            leaf = np.array([i.leaf for i in self._indexes], np.int64)
+            used = np.zeros(len(self._indexes), np.int64)
+            self._packed = _Packed(leaf, keys, starts[:-1], sizes, hashes, heads, used)
+        self._packed.used[:] = [i.used for i in self._indexes]
+        return self._packed
+
+    def _current_plan(self) -> tuple[Ids, Ids, Ids, Ids, Ids]:
+        """The plan, thought over again when some count has doubled or halved since the last time."""
+        counts = (*(int(n).bit_length() for n in self._live), *(i.used.bit_length() for i in self._indexes))
+        if self._planned is None or self._planned[0] != counts:
+            self._planned = (counts, self._plan())
+        return self._planned[1]
 
     def _plan(self) -> tuple[Ids, Ids, Ids, Ids, Ids]:
         """For a new row of each leaf, the order in which the others are probed: always the one that
@@ -442,6 +471,7 @@ class WindowJoin:
             rows = int(self._live[leaf])
             index = _Index(leaf, keys, *_empty_table(2 * rows + 64))
             self._indexes.append(index)
+            self._packed = None
             self._by_key[leaf, keys] = d
             table = self._table
             self._before = np.concatenate(
@@ -495,6 +525,7 @@ class WindowJoin:
                 hashes, heads = _empty_table(size)
                 index.used = kernels.rehash(index.hashes, index.heads, hashes, heads, oldest)
                 index.hashes, index.heads = hashes, heads
+                self._packed = None
 
 
 def _empty_table(size: int) -> tuple[NDArray[np.uint64], Ids]:

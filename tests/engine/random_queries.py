@@ -51,6 +51,7 @@ CSPARQL_WINDOWS = ("RANGE 3ms STEP 1ms", "RANGE 4ms TUMBLING", "RANGE 5ms STEP 2
 ORDERS = (
     "LIMIT 2",
     "ORDER BY ?x",
+    "ORDER BY ?y DESC(?x)",
     "ORDER BY DESC(?y) LIMIT 2",
     "ORDER BY ?z DESC(?x) OFFSET 1",
     "ORDER BY (?y * 2) ?x LIMIT 1 OFFSET 1",
