@@ -159,6 +159,7 @@ class IncrementalEvaluator:
         self._on_every_stream: dict[str, tuple[A.Query, A.Output | None, Report | None]] = {}
         self.released = 0  # terms that the dictionary has let go of
         self._release_at = LEAST_TERMS
+        self._kept = 0  # entries of the dictionary that were there after the last release
         self._arrival = 0
         self._steps = 0
         self._now = NEVER
@@ -412,7 +413,7 @@ class IncrementalEvaluator:
 
     def push(self, stream: str, events: Iterable[Event]) -> list[Answer]:
         """Take events as objects; see `push_columns` for the fast way."""
-        events = [e for e in events if not (e.time is None and not e.quads)]
+        events = [e for e in events if e.quads]  # an empty message says nothing
         if any(e.time is None for e in events):
             raise UsageError(f"an event on <{stream}> has no time: give one, or a time predicate")
         answers = self._fallback.push(stream, events) if self._fallback.queries else []
@@ -489,18 +490,23 @@ class IncrementalEvaluator:
         if sum(held.values()) > self.memory_limit:
             most = sorted(held, key=lambda name: held[name], reverse=True)[:3]
             raise MemoryLimitError(
-                f"{sum(held.values()):,} bytes are held, more than the limit of {self.memory_limit:,}; most by "
+                f"{sum(held.values()):,} bytes are held, more than the limit of {self.memory_limit:,}; "
+                "most by "
                 + ", ".join(f"{name} ({held[name]:,})" for name in most)
                 + ". Nothing was dropped: raise the limit, or give queries smaller windows"
             )
 
     def _release(self) -> None:
-        """Let go of terms that nothing holds any more, whenever the dictionary has doubled."""
+        """Let go of terms that nothing holds any more, whenever the dictionary has doubled.
+
+        Terms that are new since the last time stay: they may be in columns that were read ahead."""
         if len(self.dictionary) < self._release_at:
             return
         held = reachable_ids(self._queries, self._shapes, self._pending)
-        self.released += self.dictionary.retain(held)
-        self._release_at = max(LEAST_TERMS, 2 * len(self.dictionary))
+        new = self.dictionary.entries(since=self._kept).ids
+        self.released += self.dictionary.retain(np.concatenate([held, new]))
+        self._kept = len(self.dictionary)
+        self._release_at = max(LEAST_TERMS, 2 * self._kept)
 
     def _run(self, running: _Running, step: Step) -> Sent:
         for stream, intervals in running.streams:

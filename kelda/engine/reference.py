@@ -20,7 +20,7 @@ from typing import Any
 
 from pyoxigraph import DefaultGraph, NamedNode, Quad, Triple
 
-from kelda.engine.answer import Answer, Value
+from kelda.engine.answer import Answer
 from kelda.engine.clock import FOREVER, NEVER, Clock, StreamClock
 from kelda.engine.functions import check_functions
 from kelda.engine.oneshot import Solutions, ask, instantiate, named_graphs
@@ -93,9 +93,6 @@ class _Window:
 
 def _in(triple: Triple, graph: NamedNode | DefaultGraph) -> Quad:
     return Quad(triple.subject, triple.predicate, triple.object, graph)
-
-
-Row = tuple[tuple[str, Value], ...]
 
 
 @dataclass
@@ -370,7 +367,7 @@ class ReferenceEvaluator:
         clock = self._clock_of(stream)
         answers: list[Answer] = []
         for event in events:
-            if event.time is None and not event.quads:
+            if not event.quads:
                 continue  # an empty message says nothing
             if event.time is None:
                 raise UsageError(f"an event on <{stream}> has no time: give one, or a time predicate")

@@ -86,7 +86,9 @@ class Reporter:
         match self.report.when:
             case When.CONTENT_CHANGE:
                 found = moments
-            case When.WINDOW_CLOSE if self.output is not Output.RSTREAM:
+            case When.WINDOW_CLOSE if self.output is not Output.RSTREAM and all(
+                track.changes_on_close for track in self.tracks
+            ):
                 # Windows change only where they close: between, there is nothing new to tell.
                 found = moments
             case When.WINDOW_CLOSE:

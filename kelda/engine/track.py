@@ -7,7 +7,14 @@ from numpy.typing import NDArray
 
 from kelda.engine.clock import FOREVER
 from kelda.engine.deltas import Ids
-from kelda.engine.intervals import CountIntervals, Intervals, SessionIntervals, StreamRows, Waiting
+from kelda.engine.intervals import (
+    CountIntervals,
+    Intervals,
+    SessionIntervals,
+    StatedIntervals,
+    StreamRows,
+    Waiting,
+)
 
 
 class WindowTrack:
@@ -25,6 +32,11 @@ class WindowTrack:
     @property
     def slide(self) -> int | None:
         return None if isinstance(self.intervals, CountIntervals | SessionIntervals) else self.intervals.slide
+
+    @property
+    def changes_on_close(self) -> bool:
+        """Whether the window changes only where it closes: not if an element may come in belatedly."""
+        return not isinstance(self.intervals, StatedIntervals) or self.slide is None
 
     def take(self, rows: StreamRows) -> None:
         """The elements of a step (`intervals.observe` was called)."""

@@ -69,6 +69,7 @@ class _Index:
     used: int = 0
 
 
+SAMPLE = 256  # rows of a leaf that are looked at to choose an order
 COLUMNS = ("leaf", "enter", "leave", "fades", "unit")  # of each row, beside its values
 
 
@@ -120,6 +121,8 @@ class WindowJoin:
         self._by_key: dict[tuple[int, tuple[int, ...]], int] = {}
         self._before = np.full((0, stored + self._table.capacity), -1, np.int64)
         self._live = np.zeros(len(leaves), np.int64)  # rows inserted and not yet swept, per leaf
+        self._alive = np.zeros(len(leaves))  # rows that stand at one time, about
+        self._samples = [np.zeros((len(leaf.columns), 0), np.int64) for leaf in leaves]
         k = len(leaves)
         self._rows = np.zeros((0, k), np.int64)
         self._start = np.zeros(0, np.int64)
@@ -153,6 +156,7 @@ class WindowJoin:
             table.leave[at : at + size] = FOREVER
             table.fades[at : at + size] = FOREVER
             self._live[i] = size
+            self._survey(i, leaf.stored, size)
             at += size
 
     @property
@@ -184,6 +188,8 @@ class WindowJoin:
         table.enter[rows] = NEVER
         table.leave[rows] = table.fades[rows] = FOREVER
         self._live[leaf] += size
+        if size:
+            self._survey(leaf, values, float(self._live[leaf]))
         self._room_in_tables(size)
         for d, index in enumerate(self._indexes):
             if index.leaf == leaf:
@@ -259,6 +265,8 @@ class WindowJoin:
             if batch.unit is not None:
                 table.unit[places] = batch.unit
             self._live[batch.leaf] += size
+            if size:
+                self._survey(batch.leaf, batch.values, _standing_at_once(batch))
         self._end = first + total
         self._probe(first)
         self._joined = self._end
@@ -276,12 +284,13 @@ class WindowJoin:
         real = self._start < end
         comes = real & ~self._sent & (self._start <= until)
         goes = real & (end <= until)
-        values = self._values(rows)
-        time = np.concatenate([self._start[comes], end[goes]])
-        weight = np.concatenate([np.ones(comes.sum(), np.int64), np.full(goes.sum(), -1, np.int64)])
-        columns = np.concatenate([values[:, comes], values[:, goes]], axis=1)
+        coming, going = np.flatnonzero(comes), np.flatnonzero(goes)
+        time = np.concatenate([self._start[coming], end[going]])
+        weight = np.ones(len(time), np.int64)
+        weight[len(coming) :] = -1
         order = np.argsort(time, kind="stable")
-        out = Deltas(self.columns, time[order], weight[order], columns[:, order])
+        told = self._values(rows[np.concatenate([coming, going])[order]])
+        out = Deltas(self.columns, time[order], weight[order], told)
         kept = real & ~goes
         self._rows, self._start = rows[kept], self._start[kept]
         self._sent = (self._sent | comes)[kept]
@@ -413,8 +422,8 @@ class WindowJoin:
         return self._packed
 
     def _current_plan(self) -> tuple[Ids, Ids, Ids, Ids, Ids]:
-        """The plan, thought over again when some count has doubled or halved since the last time."""
-        counts = (*(int(n).bit_length() for n in self._live), *(i.used.bit_length() for i in self._indexes))
+        """The plan, thought over again when a leaf has doubled or halved since the last time."""
+        counts = tuple(int(n).bit_length() for n in self._alive)
         if self._planned is None or self._planned[0] != counts:
             self._planned = (counts, self._plan())
         return self._planned[1]
@@ -454,13 +463,28 @@ class WindowJoin:
 
     def _expected(self, leaf: int, homes: dict[str, tuple[int, int]]) -> tuple[bool, float, int]:
         """How many rows of `leaf` a probe is expected to find; an unconnected leaf comes last."""
-        keys = tuple(c for c, name in enumerate(self.leaves[leaf].columns) if name in homes)
-        d = self._by_key.get((leaf, keys))
-        live = float(self._live[leaf])
+        keys = [c for c, name in enumerate(self.leaves[leaf].columns) if name in homes]
+        return not keys, self._alive[leaf] * self._repetition(leaf, keys), leaf
+
+    def _repetition(self, leaf: int, keys: list[int]) -> float:
+        """The chance that two rows of a leaf have one key, by a sample: frequent keys are probed often
+        and found often."""
+        sample = self._samples[leaf]
+        size = sample.shape[1]
         if not keys:
-            return True, live, leaf
-        distinct = max(self._indexes[d].used, 1) if d is not None else max(live ** (len(keys) / 3), 1)
-        return False, live / distinct, leaf
+            return 1.0
+        if size < 2:
+            return 0.5 ** len(keys)
+        key = sample[keys[0]]
+        for column in keys[1:]:
+            key = key * np.int64(-7046029254386353131) + sample[column]
+        _, counts = np.unique(key, return_counts=True)
+        return max(float((counts * (counts - 1)).sum()) / (size * (size - 1)), 0.5 / size**2)
+
+    def _survey(self, leaf: int, values: Ids, alive: float) -> None:
+        """Take note of what the rows of a leaf look like, and of how many stand at a time."""
+        self._samples[leaf] = values[:, :: max(1, values.shape[1] // SAMPLE)][:, :SAMPLE].copy()
+        self._alive[leaf] = alive
 
     # -------------------------------------------------------------------- indexes and room
 
@@ -526,6 +550,14 @@ class WindowJoin:
                 index.used = kernels.rehash(index.hashes, index.heads, hashes, heads, oldest)
                 index.hashes, index.heads = hashes, heads
                 self._packed = None
+
+
+def _standing_at_once(batch: NewRows) -> float:
+    """How many rows of a batch stand in their window at one time, on average."""
+    size = len(batch.enter)
+    span = float(batch.enter[-1] - batch.enter[0]) + 1
+    stay = float((np.minimum(batch.leave, batch.enter + (1 << 40)) - batch.enter).mean())
+    return size * min(1.0, stay / span) if stay < span else size * stay / span
 
 
 def _empty_table(size: int) -> tuple[NDArray[np.uint64], Ids]:

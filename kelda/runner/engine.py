@@ -14,8 +14,8 @@ from pyoxigraph import Quad, RdfFormat, Triple
 from pyoxigraph import parse as parse_rdf
 
 from kelda.engine.answer import Answer
-from kelda.engine.oneshot import Result, evaluate
 from kelda.engine.incremental import IncrementalEvaluator
+from kelda.engine.oneshot import Result, evaluate
 from kelda.engine.report import Report
 from kelda.errors import InputError, UsageError
 from kelda.lang import algebra as A
@@ -151,8 +151,8 @@ class Engine:
         for query in self._queries.values():
             if query.unread > self._max_unread:
                 raise UsageError(
-                    f"{query.unread:,} answers of {query.name!r} wait to be read: call results(), subscribe(), "
-                    "or stop() the query; the event was not taken, push it again afterwards"
+                    f"{query.unread:,} answers of {query.name!r} wait to be read: call results(), "
+                    "subscribe(), or stop() the query; the event was not taken, push it again afterwards"
                 )
 
     def _deliver(self, answers: list[Answer]) -> None:

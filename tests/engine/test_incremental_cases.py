@@ -57,6 +57,8 @@ CASES = {
     "stated times": """REGISTER ISTREAM :o AS SELECT * FROM NAMED WINDOW :w ON :a [RANGE 4 @:at]
         FROM NAMED WINDOW :v ON :a [RANGE 3 STEP 2 @:at]
         WHERE { WINDOW :w { ?x :p ?y } WINDOW :v { ?x ?r ?z } }""",
+    "an element that comes in between two boundaries": """REGISTER ISTREAM :o AS SELECT (COUNT(*) AS ?n)
+        FROM NAMED WINDOW :w ON :a [RANGE 5 STEP 2 @:at] WHERE { WINDOW :w { ?x :p ?y } }""",
     "every stream": "SELECT * WHERE { STREAM ?s [RANGE 3ms] { ?x :p ?y } }",
     "every stream, joined on the stream": """SELECT * WHERE { STREAM ?s [RANGE 3ms] { ?x :p ?y }
         STREAM ?s [RANGE 6ms] { ?y ?r ?z } }""",
@@ -70,7 +72,8 @@ def stream(*events: tuple[int, str]) -> list[Event]:
 A = stream(
     (0, ":n1 :p 0 ."), (1, ":n0 :p 1 , 2 ."), (1, ":n0 :p 1 ."), (2, ":n1 :q :n0 ; :p :n2 ."),
     (4, ":n2 :p 2 , 1.5 ."), (6, ":n0 :p 1 ; :q :n1 ."), (7, ":n1 :p 10 , 9 , \"9\" ."), (15, ":n0 :p 2 ."),
-    (16, ":n0 :at 12 ; :p 3 ."), (16, ":n1 :at :n0 , 20 , 25 ; :p 3 ."), (17, ":n0 :at 1 ; :p 3 ."),
+    (16, ":n0 :at 12 ; :p 3 ."), (16, ":n1 :at :n0 , 20 , 25 ; :p 3 ."), (17, ":n0 :at 15 ; :p 4 ."),
+    (17, ":n0 :at 1 ; :p 3 ."),
     (30, ":n0 :p 3 ."),
 )  # fmt: skip
 B = stream(

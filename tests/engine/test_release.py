@@ -17,7 +17,8 @@ QUERIES = (
     "SELECT ?x ?y { STREAM :s [RANGE 9ms] { ?x :p ?y } }",
     "SELECT DISTINCT ?y { STREAM :s [TRIPLES 5] { ?x :p ?y } }",
     "SELECT ?y (MIN(?x) AS ?least) (COUNT(*) AS ?n) { STREAM :s [RANGE 20ms] { ?x :p ?y } } GROUP BY ?y",
-    "SELECT ?x ?z { STREAM :s [RANGE 9ms] { ?x :p ?y } STREAM :s [RANGE 4ms] { ?z :p ?y } BIND(STR(?x) AS ?t) }",
+    "SELECT ?x ?z { STREAM :s [RANGE 9ms] { ?x :p ?y } "
+    "STREAM :s [RANGE 4ms] { ?z :p ?y } BIND(STR(?x) AS ?t) }",
     "SELECT ?x { STREAM :s [RANGE 9ms] { ?x :p ?y } MINUS { STREAM :s [RANGE 3ms] { ?z :p ?y } } }",
 )
 

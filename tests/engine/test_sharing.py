@@ -88,7 +88,7 @@ def test_a_thousand_queries_are_one_network() -> None:
         prepared, [f"q{i}" for i in range(1000)], {"who": people, "w": [1 + i % 7 for i in range(1000)]}
     )
     assert len(engine.queries) == 1000 and not engine.reasons
-    push = "1 2".split()
+    push = ["1", "2"]
     from pyoxigraph import Literal, Quad
 
     events = [Event(int(t), (Quad(people[7], NamedNode(EX + "p"), Literal(t)),)) for t in push]

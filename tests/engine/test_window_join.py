@@ -89,7 +89,10 @@ def test_rows_that_have_left_make_room() -> None:
         time = np.arange(step * 100, step * 100 + 100)
         values = np.array([time, time % 10])
         join.add(
-            [NewRows(0, time, values, time, time + 50), NewRows(1, time, values[::-1].copy(), time, time + 50)]
+            [
+                NewRows(0, time, values, time, time + 50),
+                NewRows(1, time, values[::-1].copy(), time, time + 50),
+            ]
         )
         join.results(int(time[-1]))
         held.append(join.nbytes)
