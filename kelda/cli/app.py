@@ -223,12 +223,15 @@ def explain(
 ) -> None:
     """Show how queries will be run."""
     from kelda.cli.query import Request, parsed_queries
+    from kelda.engine.incremental import how_it_runs
     from kelda.plan.explain import explain as explained
 
     for number, (_, parsed) in enumerate(
         parsed_queries(Request(queries=files, dialect=dialect and dialect.value, params=param))
     ):
         print(("\n" if number else "") + explained(parsed))
+        if parsed.windows:
+            print("\nin-process it runs " + how_it_runs(parsed))
 
 
 @app.command()

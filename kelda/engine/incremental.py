@@ -516,6 +516,16 @@ class IncrementalEvaluator:
         return running.reporter.step(running.root.step(step), step.until)
 
 
+def how_it_runs(query: A.Query) -> str:
+    """How a query would be run over empty stored graphs: from the changes alone, or why not."""
+    evaluator = IncrementalEvaluator()
+    for window in query.windows:
+        if isinstance(window.stream, NamedNode) and window.stream.value not in evaluator.clock.streams:
+            evaluator.add_stream(window.stream.value)
+    evaluator.register("query", query)
+    return evaluator.say("query")
+
+
 def _decoded(running: _Running, sent: Sent, dictionary: Dictionary) -> list[Answer]:
     if running.query.form is A.Form.ASK:
         return [
