@@ -323,7 +323,11 @@ class Incremental:
             negated = isinstance(part, A.Call) and part.op == "!" and isinstance(part.args[0], A.Exists)
             exists = part.args[0] if negated else part  # type: ignore[attr-defined]
             if not isinstance(exists, A.Exists):
-                source = Filtered(source, self.expression(part, source))
+                holds = self.expression(part, source)
+                if isinstance(source, JoinWindows):
+                    source.require(holds)  # before anything is kept or routed
+                else:
+                    source = Filtered(source, holds)
                 continue
             group, inside = exists.pattern, None
             if outer & _mentioned(group) - visible_vars(group):

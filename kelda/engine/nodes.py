@@ -201,10 +201,13 @@ class JoinWindows(Node):
         return self.join.nbytes
 
     def say(self) -> str:
-        orders = "; ".join(f"{j} -> {' -> '.join(map(str, o))}" for j, o in enumerate(self.join.order) if o)
-        return f"join of {len(self.join.leaves)} leaves by intervals" + (
-            f" (probing {orders})" if orders else ""
-        )
+        lines = [f"join of {len(self.join.leaves)} leaves by intervals"]
+        for i, leaf in enumerate(self.join.leaves):
+            kind = "window" if leaf.stored is None else "stored"
+            line = f"    leaf {i} ({kind}: {' '.join('?' + c for c in leaf.columns) or 'no variables'})"
+            probed = ", ".join(f"{other} (~{matches:.3g} rows)" for other, matches in self.join.order[i])
+            lines.append(line + (f": a new row probes {probed}" if probed and leaf.stored is None else ""))
+        return "\n".join(lines)
 
 
 class Stored(Node):

@@ -128,7 +128,8 @@ class WindowJoin:
         self._start = np.zeros(0, np.int64)
         self._sent = np.zeros(0, np.bool_)
         self.probes = np.zeros((k, max(k - 1, 1)), np.int64)
-        self.order: list[list[int]] = [[] for _ in leaves]
+        # For a new row of each leaf: the leaves it probes in turn, and how many matches were expected.
+        self.order: list[list[tuple[int, float]]] = [[] for _ in leaves]
         self.conditions: list[Callable[[Deltas], NDArray[np.bool_]]] = []  # that results must meet
         self._told = NEVER  # results were given up to here
         self._packed: _Packed | None = None
@@ -430,16 +431,18 @@ class WindowJoin:
 
     def _plan(self) -> tuple[Ids, Ids, Ids, Ids, Ids]:
         """For a new row of each leaf, the order in which the others are probed: always the one that
-        is expected to match the fewest rows next, by the counts of the indexes."""
+        is expected to match the fewest rows next, by what was seen of the leaves."""
         k = len(self.leaves)
         orders: list[list[tuple[int, int, list[tuple[int, int]], list[tuple[int, int, int]]]]] = []
         for j, start in enumerate(self.leaves):
             homes = {name: (j, c) for c, name in enumerate(start.columns)}
             left = [i for i in range(k) if i != j]
             steps = []
+            self.order[j] = []
             while left:
-                best = min(left, key=lambda i: self._expected(i, homes))
+                _, matches, best = min(self._expected(i, homes) for i in left)
                 left.remove(best)
+                self.order[j].append((best, matches))
                 names = self.leaves[best].columns
                 shared = [(c, homes[n]) for c, n in enumerate(names) if n in homes]
                 d = self._index(best, tuple(c for c, _ in shared))
@@ -447,7 +450,6 @@ class WindowJoin:
                 for c, name in enumerate(names):
                     homes.setdefault(name, (best, c))
             orders.append(steps)
-            self.order[j] = [s[0] for s in steps]
         widest = max([len(s[2]) for steps in orders for s in steps], default=1) or 1
         n = max(k - 1, 1)
         plan_leaf, plan_index = np.zeros((k, k - 1), np.int64), np.zeros((k, n), np.int64)
