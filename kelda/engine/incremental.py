@@ -570,7 +570,8 @@ def _all_nodes(root: Node) -> list[Node]:
 
 def _tree(node: Node, depth: int) -> list[str]:
     held = f" ({node.nbytes:,} bytes)" if node.nbytes else ""
-    lines = ["  " * depth + node.say() + held]
+    first, *more = node.say().splitlines()
+    lines = ["  " * depth + line for line in (first + held, *more)]
     for source in node.inputs:
         lines += _tree(source, depth + 1)
     return lines

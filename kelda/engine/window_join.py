@@ -267,7 +267,8 @@ class WindowJoin:
                 table.unit[places] = batch.unit
             self._live[batch.leaf] += size
             if size:
-                self._survey(batch.leaf, batch.values, _standing_at_once(batch))
+                alive = min(_standing_at_once(batch), float(self._live[batch.leaf]))
+                self._survey(batch.leaf, batch.values, alive)
         self._end = first + total
         self._probe(first)
         self._joined = self._end
@@ -559,7 +560,7 @@ def _standing_at_once(batch: NewRows) -> float:
     size = len(batch.enter)
     span = float(batch.enter[-1] - batch.enter[0]) + 1
     stay = float((np.minimum(batch.leave, batch.enter + (1 << 40)) - batch.enter).mean())
-    return size * min(1.0, stay / span) if stay < span else size * stay / span
+    return size * stay / span
 
 
 def _empty_table(size: int) -> tuple[NDArray[np.uint64], Ids]:
