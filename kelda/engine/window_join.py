@@ -551,8 +551,11 @@ class WindowJoin:
                 size = 4 * (int(self._live[index.leaf]) + rows) + 64
                 hashes, heads = _empty_table(size)
                 index.used = kernels.rehash(index.hashes, index.heads, hashes, heads, oldest)
-                index.hashes, index.heads = hashes, heads
-                self._packed = None
+                if len(heads) == len(index.heads):  # in its place, and nothing is to be packed anew
+                    index.hashes[:], index.heads[:] = hashes, heads
+                else:
+                    index.hashes, index.heads = hashes, heads
+                    self._packed = None
 
 
 def _standing_at_once(batch: NewRows) -> float:
