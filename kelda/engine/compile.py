@@ -291,10 +291,10 @@ class Incremental:
             else:
                 assert not isinstance(term, A.Param)
                 wanted.append(self.dictionary.encode(term))
-        among = {}
+        among = []
         if self.parameters is not None:
             known = {name: self.parameters.keys[i] for i, name in enumerate(self.parameters.columns[1:])}
-            among = {position: known[name] for name, position in columns.items() if name in known}
+            among = [(position, known[name]) for name, position in columns.items() if name in known]
         return WindowLeaf(
             stream, intervals, (wanted[0], wanted[1], wanted[2]), columns, tuple(equal), window, among
         )

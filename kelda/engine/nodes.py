@@ -73,7 +73,7 @@ class WindowLeaf:
     columns: dict[str, int]
     equal: tuple[tuple[int, int], ...] = ()
     window: str = ""  # its name in the query
-    among: dict[int, KeySet] = field(default_factory=dict)  # positions that must hold one of many ids
+    among: list[tuple[int, KeySet]] = field(default_factory=list)  # positions that must hold one of many ids
     waiting: Waiting = field(init=False)
     open_rows: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
     open_units: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -91,17 +91,11 @@ class WindowLeaf:
         for a, b in self.equal:
             same = parts[a] == parts[b]
             mask = same if mask is None else mask & same
-        for position, keys in self.among.items():
-            known = keys.holds(parts[position])
-            mask = known if mask is None else mask & known
+        which = np.arange(len(rows)) if mask is None else np.flatnonzero(mask)
+        for position, keys in self.among:
+            which = which[keys.holds(parts[position][which])]
         units = self.intervals.units(rows)
-        if mask is None:
-            which: slice | Ids = slice(None)
-            size = len(rows)
-        else:
-            which = np.flatnonzero(mask)
-            size = len(which)
-        values = np.empty((len(self.columns), size), np.int64)
+        values = np.empty((len(self.columns), len(which)), np.int64)
         for i, position in enumerate(self.columns.values()):
             values[i] = parts[position][which]
         return units[which], values
@@ -125,6 +119,14 @@ class JoinWindows(Node):
         if parameters is not None and not self._routes:
             nobody = np.zeros((len(parameters.columns), 0), np.int64)
             leaves.append(Leaf(parameters.columns, stored=nobody, grows=True))
+        for columns, rows in stored:  # a row that no stored row can match is not even kept
+            for name, ids in zip(columns, rows, strict=True):
+                readers = [(w, w.columns[name]) for w in windows if name in w.columns]
+                if readers:
+                    keys = KeySet()
+                    keys.add(np.unique(ids))
+                for window, position in readers:
+                    window.among.append((position, keys))
         self.windows = windows
         self.parameters = parameters
         self._since = np.zeros(0, np.int64)  # per query, the first row that it may see
@@ -187,6 +189,8 @@ class JoinWindows(Node):
             if len(enter):
                 batches.append(NewRows(i, enter, values, enter, leave, units))
                 owners.append((window, units, leave))
+        if not batches and not self.join.standing:
+            return Deltas.empty(self.columns)
         for (window, units, leave), numbers in zip(owners, self.join.add(batches), strict=True):
             unknown = leave == FOREVER
             if unknown.any():
