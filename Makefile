@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.made-from-pyproject
 SHELL  := /bin/bash
 
 .DEFAULT_GOAL := help
-.PHONY: help venv warm demo test test-spark check conformance bench-parse clean jdk
+.PHONY: help venv warm demo test test-spark check conformance bench-parse bench clean jdk
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,8 +51,11 @@ check: $(STAMP) ## lint, formatting, types
 conformance: $(STAMP) ## the W3C SPARQL tests; writes docs/conformance.md
 	$(BIN)/python -m tests.conformance
 
-bench-parse: $(STAMP) ## how fast stream files are read
+bench-parse: $(STAMP) ## how fast queries are parsed
 	$(BIN)/python -m bench.parse
+
+bench: $(STAMP) ## the engine's benchmarks, about ten minutes (docs/benchmarks.md)
+	for name in lsbench many indexes latency memory; do $(BIN)/python -m bench.$$name || exit 1; done
 
 clean: ## remove everything that was made, the environment too
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
