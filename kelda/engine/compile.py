@@ -424,7 +424,7 @@ class Incremental:
 
 
 MERGED = "merged"  # the window of bare patterns, where the default graph is made of several things
-NOT_PLAIN = (A.LeftJoin, A.Extend, A.Project, A.Group, A.Minus)
+NOT_PLAIN = (A.LeftJoin, A.Extend, A.Project, A.Group, A.Minus, A.Filter, A.Exists)
 _ANYTHING = A.Triples((A.TriplePattern(A.Var("s"), A.Var("p"), A.Var("o")),))
 
 

@@ -103,6 +103,20 @@ def test_same_as_reference(name: str, size: int, output: Output | None) -> None:
     assert bag(run(engine, size)) == bag(run(reference, 100))
 
 
+def test_exists_in_exists_with_a_variable_that_may_be_unbound() -> None:
+    # EXISTS fills in ?y before it evaluates, also where its group would leave ?y unbound.
+    query = parse(
+        PREFIX
+        + """ASK { STREAM :a [RANGE 3ms] { ?x :p ?y } FILTER NOT EXISTS {
+            { ?x :k ?y } UNION { ?x :knows ?z } FILTER NOT EXISTS { ?x :k ?y } } }"""
+    )
+    reference, engine = ReferenceEvaluator(store=store()), IncrementalEvaluator(store=store())
+    for evaluator in (reference, engine):
+        equip(evaluator)
+        evaluator.register("q", query)
+    assert bag(run(engine, 1)) == bag(run(reference, 100))
+
+
 def test_a_stream_that_is_added_before_any_element_is_read_too() -> None:
     engine = IncrementalEvaluator()
     engine.add_stream(STREAMS[0])
