@@ -1,11 +1,26 @@
-"""Tests that need a JVM are skipped, saying so, where there is no JDK. All of them share one Spark."""
+"""Settings of the whole suite.
+
+Tests that need a JVM are skipped, saying so, where there is no JDK. All of them share one Spark.
+
+Random tests draw the same cases in every run, so that `make test` does not depend on luck; with
+KELDA_RANDOM=1 they draw new ones (and print how to get a failure back), with KELDA_CASES=n more of them.
+"""
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import settings
 
 from kelda.doctor import require_java
 from kelda.errors import EnvironmentProblem
+
+# No deadline: kernels may have to be compiled, and the machine may be busy.
+settings.register_profile(
+    "kelda", deadline=None, print_blob=True, derandomize="KELDA_RANDOM" not in os.environ
+)
+settings.load_profile("kelda")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

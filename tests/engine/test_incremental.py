@@ -20,7 +20,7 @@ from kelda.rdf.graphstore import GraphStore
 from tests.engine.random_queries import STORED, STREAMS, events, queries
 from tests.engine.test_batching import bag
 
-CASES = int(os.environ.get("KELDA_CASES", "300"))
+CASES = int(os.environ.get("KELDA_CASES", "800"))
 
 
 def store() -> GraphStore:
