@@ -12,7 +12,7 @@ from itertools import count
 
 import numpy as np
 
-from kelda.engine.expressions import Expressions, supports
+from kelda.engine.expressions import Compiled, Expressions, supports
 from kelda.engine.intervals import Intervals, StatedIntervals
 from kelda.engine.nodes import (
     Extended,
@@ -301,7 +301,7 @@ class Incremental:
 
     # -------------------------------------------------------------------- the rest
 
-    def expression(self, expr: A.Expr, source: Node):  # type: ignore[no-untyped-def]
+    def expression(self, expr: A.Expr, source: Node) -> Compiled:
         if not supports(expr):
             raise NotIncremental("an expression that is new at every report, or EXISTS inside an expression")
         return self.expressions.compile(expr, source.columns)

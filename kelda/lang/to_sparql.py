@@ -23,6 +23,7 @@ from pyoxigraph import Literal, NamedNode, Triple
 
 from kelda.errors import KeldaError
 from kelda.lang import algebra as A
+from kelda.lang.scope import visible
 from kelda.lang.walk import nodes
 from kelda.rdf.exact import DATATYPE_OF, VALUE_OF, to_store
 
@@ -387,32 +388,4 @@ def _template_triple(writer: _Writer, t: A.TriplePattern, bound: frozenset[A.Var
 
 def visible_vars(pattern: A.Pattern) -> frozenset[A.Var]:
     """The variables that a solution of `pattern` may bind."""
-    match pattern:
-        case A.Triples(patterns):
-            terms = (term for t in patterns for term in (t.s, t.p, t.o))
-            return frozenset(v for term in terms for v in _vars_of(term))
-        case A.PathPattern(s, _, o):
-            return frozenset([*_vars_of(s), *_vars_of(o)])
-        case A.Join(left, right) | A.LeftJoin(left, right) | A.Union(left, right):
-            return visible_vars(left) | visible_vars(right)
-        case A.Minus(left, _):
-            return visible_vars(left)
-        case A.Filter(_, inner) | A.OrderBy(inner) | A.Distinct(inner) | A.Reduced(inner) | A.Slice(inner):
-            return visible_vars(inner)
-        case A.InWindow(_, inner):
-            return visible_vars(inner)
-        case A.InGraph(name, inner) | A.Service(name, inner):
-            return visible_vars(inner) | frozenset(_vars_of(name))
-        case A.Extend(inner, var, _):
-            return visible_vars(inner) | {var}
-        case A.Values(variables, _):
-            return frozenset(variables)
-        case A.Group(_, keys, aggregates):
-            return frozenset(keys) | {v for v, _ in aggregates}
-        case A.Project(_, variables):
-            return frozenset(variables)
-    raise TypeError(f"not a pattern: {pattern!r}")
-
-
-def _vars_of(term: object) -> list[A.Var]:
-    return [term] if isinstance(term, A.Var) else []
+    return frozenset(visible(pattern))
