@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from kelda.cli.bench import bench
 from kelda.errors import EnvironmentProblem, KeldaError
 
 app = typer.Typer(
@@ -272,6 +273,9 @@ def doctor() -> None:
     Console(highlight=False).print(table)
     if not all(check.ok or not check.needed for check in checks):
         raise typer.Exit(EnvironmentProblem.exit_code)
+
+
+app.command()(bench)
 
 
 @app.command()

@@ -143,7 +143,7 @@ def run_job(
 
         require_java()
         try:
-            from kelda.spark.pipeline import run
+            from kelda.spark.run import run
         except ModuleNotFoundError as error:
             raise EnvironmentProblem(f"{error}; run `kelda doctor` to see what is missing") from error
         return run(

@@ -18,16 +18,20 @@ FOREVER = 2**63 - 1
 
 @dataclass
 class StreamClock:
-    """`from_start`: holds the engine's clock back even before its first element."""
+    """`from_start`: holds the engine's clock back even before its first element. `idle`: has been silent
+    for so long that nobody waits for it, until it speaks again."""
 
     lateness: int = 0
     from_start: bool = False
     newest: int = NEVER
     promised: int = NEVER
     ended: bool = False
+    idle: bool = False
 
     @property
     def takes_part(self) -> bool:
+        if self.idle:
+            return False
         return self.from_start or self.newest > NEVER or self.promised > NEVER or self.ended
 
     @property

@@ -14,6 +14,7 @@ import numpy as np
 
 from kelda.engine.expressions import Compiled, Expressions, supports
 from kelda.engine.intervals import Intervals, StatedIntervals
+from kelda.engine.join_groups import JoinGroups, JoinReader, Relation
 from kelda.engine.nodes import (
     Extended,
     Filtered,
@@ -29,6 +30,7 @@ from kelda.engine.oneshot import Solutions, evaluate
 from kelda.engine.operators.aggregate import AggregateSpec, GroupBy
 from kelda.engine.operators.antijoin import AntiJoin
 from kelda.engine.operators.distinct import Distinct
+from kelda.engine.ownership import Owner
 from kelda.engine.partly_bound import Sides, sides, united, words
 from kelda.engine.sharing import Parameters
 from kelda.engine.stated_time import StatedWindow
@@ -57,7 +59,13 @@ class Incremental:
         windows: dict[str, tuple[str, Intervals]],  # name -> (stream, intervals)
         parameters: Parameters | None = None,  # of the queries of this shape, if they share a network
         stored_may_change: bool = False,
+        owner: Owner | None = None,  # if the query is spread over shards
+        groups: JoinGroups | None = None,  # of other queries, to be shared
+        name: str = "",
     ) -> None:
+        self.groups = JoinGroups() if groups is None else groups
+        self.name = name
+        self.owner = owner
         self.stored_may_change = stored_may_change
         self.parameters = parameters
         self._whose = () if parameters is None else (QUERY,)
@@ -204,7 +212,7 @@ class Incremental:
         relations = [r for r in relations if not any(r is other for other in apart)]
         if leaves:
             is_graph = self.query.dialect is not A.Dialect.CQELS
-            joined: Node = JoinWindows(leaves, [r[:2] for r in relations], is_graph, self.parameters)
+            joined = self.windows_joined(leaves, [r[:2] for r in relations], is_graph)
             surely = [frozenset(leaf.columns) for leaf in leaves] + [_bound_in(r[:2]) for r in relations]
             more.insert(0, (joined, frozenset(self._whose).union(*surely)))
         more += [(self.stored_node(p), _bound_in((columns, rows))) for columns, rows, p in apart]
@@ -219,6 +227,12 @@ class Incremental:
             node = self.delta_join(node, other, bound, other_bound)
             bound |= other_bound
         return node
+
+    def windows_joined(self, leaves: list[WindowLeaf], stored: list[Relation], graph: bool) -> Node:
+        """Patterns over windows and stored relations joined, together with other queries if that can be."""
+        if self.parameters is not None:
+            return JoinWindows(leaves, stored, graph, self.parameters)
+        return self.groups.reader(leaves, stored, graph, self.name)
 
     def goes_by_stated_time(self, window: str) -> bool:
         """Whether the window goes by a time that events state themselves."""
@@ -238,7 +252,7 @@ class Incremental:
         parts: list[Node] = [
             self.stated(t, name)
             if self.goes_by_stated_time(name)
-            else JoinWindows([self.leaf(t, name)], [], graph=True)
+            else self.windows_joined([self.leaf(t, name)], [], graph=True)
             for name in self.query.dataset.windows
         ]
         if self._merges_stored:
@@ -296,7 +310,14 @@ class Incremental:
             known = {name: self.parameters.keys[i] for i, name in enumerate(self.parameters.columns[1:])}
             among = [(position, known[name]) for name, position in columns.items() if name in known]
         return WindowLeaf(
-            stream, intervals, (wanted[0], wanted[1], wanted[2]), columns, tuple(equal), window, among
+            stream,
+            intervals,
+            (wanted[0], wanted[1], wanted[2]),
+            columns,
+            tuple(equal),
+            window,
+            among,
+            self.owner,
         )
 
     # -------------------------------------------------------------------- the rest
@@ -324,7 +345,7 @@ class Incremental:
             exists = part.args[0] if negated else part  # type: ignore[attr-defined]
             if not isinstance(exists, A.Exists):
                 holds = self.expression(part, source)
-                if isinstance(source, JoinWindows):
+                if isinstance(source, JoinWindows | JoinReader):
                     source.require(holds)  # before anything is kept or routed
                 else:
                     source = Filtered(source, holds)

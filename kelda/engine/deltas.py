@@ -54,7 +54,7 @@ class Deltas:
         time = np.concatenate([p.time for p in some])
         order = np.argsort(time, kind="stable")
         weight = np.concatenate([p.weight for p in some])[order]
-        values = np.concatenate([p.values for p in some], axis=1)[:, order]
+        values = np.concatenate([p.values for p in some], axis=1).take(order, axis=1)
         return Deltas(columns, time[order], weight, values)
 
     def column(self, name: str) -> Ids:
@@ -63,7 +63,18 @@ class Deltas:
 
     def select(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Deltas:
         """The rows of a mask or of (ascending) positions."""
-        return Deltas(self.columns, self.time[which], self.weight[which], self.values[:, which])
+        rows = which.nonzero()[0] if which.dtype == np.bool_ else which
+        return Deltas(self.columns, self.time[rows], self.weight[rows], self.values.take(rows, axis=1))
+
+    def part(self, begin: int, end: int) -> Deltas:
+        """The rows [begin, end)."""
+        return Deltas(self.columns, self.time[begin:end], self.weight[begin:end], self.values[:, begin:end])
+
+    def split(self, at: int) -> tuple[Deltas, Deltas]:
+        """The first `at` rows, and the others."""
+        if at == len(self):
+            return self, Deltas.empty(self.columns)
+        return self.part(0, at), self.part(at, len(self))
 
     def project(self, columns: Sequence[str]) -> Deltas:
         """These columns, in this order; what is not there is unbound."""
@@ -89,9 +100,9 @@ class Deltas:
         if len(self) == 0:
             return self
         kept, total = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
-        found = net(self.time, self.weight, self.values, kept, total)
+        found = net(self.time, self.weight, np.ascontiguousarray(self.values), kept, total)
         rows = kept[:found]
-        return Deltas(self.columns, self.time[rows], total[:found], self.values[:, rows])
+        return Deltas(self.columns, self.time[rows], total[:found], self.values.take(rows, axis=1))
 
 
 class Operator(Protocol):

@@ -15,6 +15,7 @@ def net(time, weight, values, kept, total):
     and the sums to `total`; gives their number."""
     rows = len(time)
     width = values.shape[0]
+    table = np.empty(0, np.int64)  # which result has this hash, of one time; -1: none
     found = 0
     begin = 0
     while begin < rows:
@@ -28,45 +29,36 @@ def net(time, weight, values, kept, total):
                 found += 1
             begin = end
             continue
-        size = end - begin
-        hashes = np.empty(size, np.uint64)
-        for i in range(size):
+        slots = 4
+        while slots < 2 * (end - begin):
+            slots *= 2
+        if len(table) < slots:
+            table = np.empty(slots, np.int64)
+        table[:slots] = -1
+        first = found
+        for here in range(begin, end):
             h = np.uint64(0x51_7C_C1_B7_27_22_0A_95)
             for c in range(width):
-                h = (h ^ np.uint64(values[c, begin + i])) * np.uint64(0x9E3779B97F4A7C15)
+                h = (h ^ np.uint64(values[c, here])) * np.uint64(0x9E3779B97F4A7C15)
                 h ^= h >> np.uint64(29)
-            hashes[i] = h
-        if size <= 24:
-            order = np.arange(size)
-            for i in range(1, size):
-                j = i
-                while j > 0 and hashes[order[j]] < hashes[order[j - 1]]:
-                    order[j], order[j - 1] = order[j - 1], order[j]
-                    j -= 1
-        else:
-            order = np.argsort(hashes)
-        first = found
-        run = 0
-        for i in range(size):
-            here = begin + order[i]
-            if i == 0 or hashes[order[i]] != hashes[order[i - 1]]:
-                run = found  # results from here on have this hash
-            at = run
-            while at < found:
+            at = np.int64(h & np.uint64(slots - 1))
+            while table[at] >= 0:
+                other = kept[table[at]]
                 same = True
                 for c in range(width):
-                    if values[c, here] != values[c, kept[at]]:
+                    if values[c, here] != values[c, other]:
                         same = False
                         break
                 if same:
                     break
-                at += 1
-            if at == found:
+                at = (at + 1) & (slots - 1)
+            if table[at] < 0:
+                table[at] = found
                 kept[found] = here
                 total[found] = weight[here]
                 found += 1
             else:
-                total[at] += weight[here]
+                total[table[at]] += weight[here]
         left = first
         for i in range(first, found):
             if total[i] != 0:
@@ -76,3 +68,28 @@ def net(time, weight, values, kept, total):
         found = left
         begin = end
     return found
+
+
+@njit(cache=True)
+def gone_first(time, weight, gone, new):
+    """The positions of deltas, in time order, with those of one time that take away before those that add;
+    `gone`, `new`: whether these are wanted at all."""
+    order = np.empty(len(time), np.int64)
+    found = 0
+    begin = 0
+    while begin < len(time):
+        end = begin + 1
+        while end < len(time) and time[end] == time[begin]:
+            end += 1
+        if gone:
+            for i in range(begin, end):
+                if weight[i] < 0:
+                    order[found] = i
+                    found += 1
+        if new:
+            for i in range(begin, end):
+                if weight[i] > 0:
+                    order[found] = i
+                    found += 1
+        begin = end
+    return order[:found].copy()

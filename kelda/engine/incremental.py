@@ -9,19 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
-from pyoxigraph import NamedNode, Triple
+from pyoxigraph import NamedNode
 
-from kelda.engine.answer import Answer, Value
+from kelda.engine.answer import Answer
 from kelda.engine.clock import NEVER, Clock, StreamClock
-from kelda.engine.compile import Incremental, NotIncremental, children, column
+from kelda.engine.compile import Incremental, NotIncremental, children
+from kelda.engine.decode import decoded
 from kelda.engine.deltas import Ids
+from kelda.engine.first_report import FirstReports
 from kelda.engine.functions import check_functions
 from kelda.engine.intervals import Intervals, StreamRows, intervals_of
+from kelda.engine.intervals_kernels import falls, numbered
+from kelda.engine.join_groups import JoinGroups
+from kelda.engine.memory import Count, Held
 from kelda.engine.nodes import NO_ROWS, Node, Step, Stored
-from kelda.engine.oneshot import instantiate
+from kelda.engine.open_windows import OpenWindows, Window
+from kelda.engine.ownership import Owner
 from kelda.engine.reachable import reachable_ids
 from kelda.engine.reference import ReferenceEvaluator
 from kelda.engine.report import Report, When, output_of, report_of
@@ -29,11 +35,10 @@ from kelda.engine.reporter import Asker, Reporter, Sent, SharedReporter
 from kelda.engine.sharing import Parameters
 from kelda.engine.term_order import TermOrder
 from kelda.engine.top import TopReporter, top_of
-from kelda.engine.track import WindowTrack
 from kelda.errors import MemoryLimitError, UsageError
 from kelda.lang import algebra as A
 from kelda.lang.params import Prepared, term_of
-from kelda.lang.to_sparql import variable_name, visible_vars
+from kelda.lang.to_sparql import visible_vars
 from kelda.lang.walk import nodes
 from kelda.plan.rules.deterministic import deterministic
 from kelda.plan.rules.each_stream import each_stream, reads_every_stream
@@ -41,6 +46,8 @@ from kelda.plan.shape import QUERY, Lifted, lift
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
 from kelda.rdf.graphstore import GraphStore
+
+_Shape = tuple[A.Query, A.Output, Report, Owner | None]
 
 LEAST_TERMS = 1 << 18  # a dictionary smaller than this is left alone
 
@@ -61,29 +68,22 @@ class _Pending:
         if len(self.parts) > 1:
             s, p, o, time, event = (np.concatenate([part[i] for part in self.parts]) for i in range(5))
             rest = (s, p, o, time, event)
-        if _falls(rest[3]):
+        if falls(rest[3]):
             order = np.argsort(rest[3], kind="stable")
             s, p, o, time, event = (a[order] for a in rest)
             rest = (s, p, o, time, event)
-        cut = int(np.searchsorted(rest[3], closed, "right"))
+        cut = int(rest[3].searchsorted(closed, "right"))
         s, p, o, time, event = (a[:cut] for a in rest)
         later = tuple(a[cut:] for a in rest)
         self.parts = [later] if len(later[3]) else []  # type: ignore[list-item]
         if not cut:
             return NO_ROWS
         # Events are numbered in the order in which windows see them.
-        heads = np.ones(len(time), np.int64)
-        heads[1:] = event[1:] != event[:-1]
-        numbers = np.cumsum(heads) - 1 + self.events
+        numbers = numbered(event, self.events)
         self.events = int(numbers[-1]) + 1
         rows = StreamRows(s, p, o, time, numbers, np.arange(self.rows, self.rows + len(time)))
         self.rows += len(time)
         return rows
-
-
-def _falls(time: Ids) -> bool:
-    """Whether some time is before the one that came before it."""
-    return bool((time[1:] < time[:-1]).any())
 
 
 @dataclass
@@ -94,14 +94,21 @@ class _Running:
     query: A.Query
     root: Node
     reporter: Reporter
-    streams: tuple[tuple[str, Intervals], ...]
+    windows: tuple[Window, ...]
+
+    @property
+    def streams(self) -> tuple[tuple[str, Intervals], ...]:
+        """The stream and the intervals of each window."""
+        return tuple((window.stream, window.intervals) for window in self.windows)
 
 
 @dataclass
 class _Shared(_Running):
     """All registered queries of one shape; `name` is nobody's."""
 
-    parameters: Parameters = field(default_factory=lambda: Parameters(0, {}))
+    reporter: SharedReporter
+    parameters: Parameters
+    first_reports: FirstReports
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +132,9 @@ class AnswerBatch:
 
     def answers(self) -> list[Answer]:
         """The answers as terms, in time order."""
-        if isinstance(self.running, _Shared):
-            return _decoded_by_query(self.running, self.sent, self.dictionary)
-        return _decoded(self.running, self.sent, self.dictionary)
+        names = shared_names(self)
+        shown = [self.running.name] if names is None else ["", *names]  # queries are numbered from 1
+        return decoded(self.running.query, shown, self.sent, self.dictionary)
 
 
 class IncrementalEvaluator:
@@ -150,20 +157,24 @@ class IncrementalEvaluator:
         self.clock = Clock()
         self.late: dict[str, int] = {}
         self.reasons: dict[str, str] = {}  # queries that run by the reference evaluator, and why
-        self._pending: dict[str, _Pending] = {}
+        self.pending: dict[str, _Pending] = {}
         self._queries: dict[str, _Running] = {}
         # Shapes seen; None while only one query has it, which then runs alone.
-        self._shapes: dict[tuple[A.Query, A.Output, Report], _Shared | None] = {}
+        self._shapes: dict[_Shape, _Shared | None] = {}
         self._names: dict[str, _Shared] = {}  # queries that share a network
+        # What queries that are registered before the next step can have in common.
+        self._open_windows, self._open_groups = OpenWindows(), JoinGroups()
         # Queries with STREAM ?var as they were registered, to be compiled again for a stream that is new.
         self._on_every_stream: dict[str, tuple[A.Query, A.Output | None, Report | None]] = {}
         self.released = 0  # terms that the dictionary has let go of
         self._release_at = LEAST_TERMS
         self._kept = 0  # entries of the dictionary that were there after the last release
-        self._arrival = 0
+        self.arrival = 0
         self._steps = 0
-        self._now = NEVER
-        self._fallback = ReferenceEvaluator(t0=t0, store=self.store, on_late=on_late)
+        self.now = NEVER
+        self.fallback = ReferenceEvaluator(t0=t0, store=self.store, on_late=on_late)
+        self._owner: Owner | None = None  # of the query that is being registered
+        self.on_step: Callable[[Step], None] | None = None  # told of each step before it is taken
 
     # -------------------------------------------------------------------- set-up
 
@@ -175,18 +186,27 @@ class IncrementalEvaluator:
                 f"stream <{iri}> comes too late for {', '.join(map(repr, waiting))}, reading every stream: "
                 "declare all streams before elements come, or drop these queries and register them again"
             )
-        self._fallback.add_stream(iri, lateness=lateness, from_start=from_start)
+        self.fallback.add_stream(iri, lateness=lateness, from_start=from_start)
         self.clock.streams[iri] = StreamClock(lateness, from_start)
         self.late[iri] = 0
-        self._pending[iri] = _Pending()
+        self.pending[iri] = _Pending()
         for name, (query, output, report) in waiting.items():
             self.drop(name)
             self.register(name, query, output=output, report=report)
 
     def register(
-        self, name: str, query: A.Query, *, output: A.Output | None = None, report: Report | None = None
+        self,
+        name: str,
+        query: A.Query,
+        *,
+        output: A.Output | None = None,
+        report: Report | None = None,
+        owner: Owner | None = None,
     ) -> None:
-        """Add a query; what has no incremental form goes to the reference evaluator."""
+        """Add a query; what has no incremental form goes to the reference evaluator.
+
+        With `owner` it takes only the rows that are this shard's."""
+        self._owner = owner
         if name in self._queries or name in self._names:
             raise UsageError(f"a query named {name!r} is registered already: choose another name or drop it")
         check_functions(query)
@@ -195,10 +215,10 @@ class IncrementalEvaluator:
         try:
             running = self._compile(name, query, output or output_of(query), report or report_of(query))
         except NotIncremental as reason:
-            self._fallback.register(name, query, output=output, report=report)
+            self.fallback.register(name, query, output=output, report=report)
             self.reasons[name] = str(reason)
         else:
-            running.reporter.starts_after(self._now)
+            running.reporter.starts_after(self.now)
             self._queries[name] = running
             if reads_every_stream(query):
                 self._on_every_stream[name] = (query, output, report)
@@ -216,41 +236,55 @@ class IncrementalEvaluator:
             if not self.clock.streams:
                 raise NotIncremental("STREAM ?var without any stream")
             query = each_stream(query, list(self.clock.streams))
-        windows = self._windows(query, report)
+        windows = self._windows(query, report, self._open_windows)
         if query.form is A.Form.ASK:
             query = replace(query, pattern=A.Project(query.pattern, ()))
-        streams = tuple(windows.values())
-        tracks = [WindowTrack(intervals) for _, intervals in streams]
+        read = tuple(windows.values())
+        tracks = [window.track for window in read]
         top = None if query.form is A.Form.ASK else top_of(query.pattern)
         if top is not None:
-            root = self._compiler(query, windows).compile_top(top)
+            root = self._compiler(query, windows, name=name).compile_top(top)
             order = TermOrder(self.dictionary)
             ranked = TopReporter(root.columns, output, report, self.t0, tracks, top=top, order=order)
-            return _Running(name, query, root, ranked, streams)
+            return _Running(name, query, root, ranked, read)
         if query.form is A.Form.CONSTRUCT:
             variables = tuple(sorted(visible_vars(query.pattern), key=lambda v: v.name))
             query = replace(query, pattern=A.Project(query.pattern, variables))
-        root = self._compiler(query, windows).compile()
+        root = self._compiler(query, windows, name=name).compile()
         kind = Asker if query.form is A.Form.ASK else Reporter
-        return _Running(name, query, root, kind(root.columns, output, report, self.t0, tracks), streams)
+        return _Running(name, query, root, kind(root.columns, output, report, self.t0, tracks), read)
 
     def _compiler(
         self,
         query: A.Query,
-        windows: dict[str, tuple[str, Intervals]],
+        windows: dict[str, Window],
         parameters: Parameters | None = None,
+        name: str = "",
     ) -> Incremental:
-        return Incremental(query, self.store, self.dictionary, windows, parameters, self.stored_may_change)
+        return Incremental(
+            query,
+            self.store,
+            self.dictionary,
+            {window: (w.stream, w.intervals) for window, w in windows.items()},
+            parameters,
+            self.stored_may_change,
+            self._owner,
+            self._open_groups,
+            name,
+        )
 
-    def _windows(self, query: A.Query, report: Report) -> dict[str, tuple[str, Intervals]]:
-        """The stream and the intervals of each window."""
-        windows: dict[str, tuple[str, Intervals]] = {}
-        for window in query.windows:
-            if not isinstance(window.stream, NamedNode):
+    def _windows(self, query: A.Query, report: Report, opened: OpenWindows | None) -> dict[str, Window]:
+        """The windows of a query by name; equal ones are those that are `opened` already."""
+        windows: dict[str, Window] = {}
+        on_close = report.when is When.WINDOW_CLOSE
+        for name, stream, window in ((w.name, w.stream, w.window) for w in query.windows):
+            if not isinstance(stream, NamedNode):
                 raise NotIncremental("STREAM ?var")
-            on_close = report.when is When.WINDOW_CLOSE
-            intervals = intervals_of(window.window, self.t0, self.dictionary, on_close=on_close)
-            windows[window.name] = (window.stream.value, intervals)
+            make = partial(intervals_of, window, self.t0, self.dictionary, on_close=on_close)
+            if opened is None:
+                windows[name] = Window(stream.value, make())
+            else:
+                windows[name] = opened.window(stream.value, window, on_close, make)
         return windows
 
     # -------------------------------------------------------------------- many queries
@@ -260,7 +294,7 @@ class IncrementalEvaluator:
         lifted = self._lifted(query, output, report)
         if lifted is None:
             return False
-        key = (lifted.shape, output, report)
+        key = (lifted.shape, output, report, self._owner)
         if key not in self._shapes:
             self._shapes[key] = None
             return False
@@ -277,10 +311,12 @@ class IncrementalEvaluator:
         *,
         output: A.Output | None = None,
         report: Report | None = None,
+        owner: Owner | None = None,
     ) -> None:
         """Register one query per name: `prepared` with the i-th value of each parameter.
 
         They run as one network if their shape allows it, and one by one if not."""
+        self._owner = owner
         wanted, told = output or output_of(prepared.query), report or report_of(prepared.query)
         lifted = self._lifted(prepared.query, wanted, told)
         taken = next((n for n in names if n in self._names), None)
@@ -297,11 +333,12 @@ class IncrementalEvaluator:
                 for s in lifted.sizes
                 if s is not None
             ]
-            if self._join_shape(lifted, (lifted.shape, wanted, told), list(names), constants, sizes):
+            key = (lifted.shape, wanted, told, owner)
+            if self._join_shape(lifted, key, list(names), constants, sizes):
                 return
         for i, name in enumerate(names):
             query = prepared.bind(**{p: values[p][i] for p in prepared.parameters})
-            self.register(name, query, output=output, report=report)
+            self.register(name, query, output=output, report=report, owner=owner)
 
     def _lifted(self, query: A.Query, output: A.Output, report: Report) -> Lifted | None:
         if query.form is not A.Form.SELECT or output is A.Output.RSTREAM or report.when is When.PERIODIC:
@@ -320,7 +357,7 @@ class IncrementalEvaluator:
     def _join_shape(
         self,
         lifted: Lifted,
-        key: tuple[A.Query, A.Output, Report],
+        key: _Shape,
         names: list[str],
         constants: Ids,
         sizes: list[Ids],
@@ -333,14 +370,14 @@ class IncrementalEvaluator:
                 return False
             self._shapes[key] = shared
         varying = [w.name for w, s in zip(lifted.shape.windows, lifted.sizes, strict=True) if s is not None]
-        shared.parameters.add(names, constants, dict(zip(varying, sizes, strict=True)))
+        shared.parameters.add(names, constants, dict(zip(varying, sizes, strict=True)), self.now)
         self._names.update(dict.fromkeys(names, shared))
         return True
 
     def _network(self, lifted: Lifted, output: A.Output, report: Report) -> _Shared:
-        windows = self._windows(lifted.shape, report)
+        windows = self._windows(lifted.shape, report, None)  # each its own: they will differ in size
         varying = {
-            w.name: windows[w.name][1]
+            w.name: windows[w.name].intervals
             for w, size in zip(lifted.shape.windows, lifted.sizes, strict=True)
             if size is not None
         }
@@ -348,56 +385,96 @@ class IncrementalEvaluator:
         root = self._compiler(lifted.shape, windows, parameters).compile()
         if QUERY not in root.columns:
             raise NotIncremental("no window to share")
-        reporter = SharedReporter(root.columns, output, report)
-        return _Shared("", lifted.shape, root, reporter, tuple(windows.values()), parameters=parameters)
+        by_name = {name: (w.stream, w.intervals) for name, w in windows.items()}
+        first_reports = FirstReports(by_name, on_close=report.when is When.WINDOW_CLOSE)
+
+        def first(queries: Ids, since: Ids) -> Ids:
+            sizes = {name: all_sizes[queries - 1] for name, all_sizes in parameters.sizes.items()}
+            return first_reports.after(since, parameters.registered[queries - 1], sizes)
+
+        reporter = SharedReporter(root.columns, output, report, first)
+        read = tuple(windows.values())
+        return _Shared("", lifted.shape, root, reporter, read, parameters, first_reports)
+
+    def apart(self) -> None:
+        """Queries that are registered from now on share no window and no join with those before."""
+        self._open_windows.close()
+        self._open_groups.close()
 
     def drop(self, name: str) -> None:
         """Forget a query."""
         self._on_every_stream.pop(name, None)
         shared = self._names.pop(name, None)
         if shared is not None:
-            shared.parameters.drop(name)
+            shared.reporter.forget(shared.parameters.drop(name))
             return
         if self._queries.pop(name, None) is None:
-            self._fallback.drop(name)
+            self.fallback.drop(name)
             self.reasons.pop(name, None)
 
     @property
     def queries(self) -> list[str]:
         """Names of the registered queries."""
-        return [*self._queries, *self._names, *self._fallback.queries]
+        return [*self._queries, *self._names, *self.fallback.queries]
 
     def pause(self, name: str, paused: bool = True) -> None:
         """A paused query keeps its windows up to date but reports nothing."""
         if name in self._names:
-            raise UsageError(f"{name!r} shares its network with other queries and cannot be paused; drop it")
-        if name in self._queries:
+            shared = self._names[name]
+            number = shared.parameters.numbers[name]
+            if paused:
+                shared.reporter.pause(number)
+            else:
+                shared.reporter.resume(number, self.now)
+        elif name in self._queries:
             self._queries[name].reporter.paused = paused
         else:
-            self._fallback.pause(name, paused)
+            self.fallback.pause(name, paused)
 
     def stored_changed(self) -> None:
         """The stored graphs have changed: queries see that from their next report on."""
         if not self.stored_may_change:
             raise UsageError("stored graphs are taken as fixed here: say stored_may_change=True")
-        for network in self._networks():
+        for network in self.networks():
             for node in _all_nodes(network.root):
                 if isinstance(node, Stored):
-                    node.refresh(self._now + 1)
+                    node.refresh(self.now + 1)
 
-    def _networks(self) -> list[_Running]:
+    def networks(self) -> list[_Running]:
+        """What runs: queries by themselves, and shapes that queries share."""
         return [*self._queries.values(), *(s for s in self._shapes.values() if s is not None)]
 
     @property
     def nbytes(self) -> dict[str, int]:
         """Bytes held, by query (or shape), by stream (elements that wait), and by the dictionary."""
-        out = {}
-        for i, network in enumerate(self._networks()):
-            name = f"query {network.name}" if network.name else f"shape {i}"
-            out[name] = sum(node.nbytes for node in _all_nodes(network.root))
-        for stream, pending in self._pending.items():
-            out[f"stream {stream}"] = sum(a.nbytes for part in pending.parts for a in part)
-        return out | {"dictionary": self.dictionary.nbytes}
+        out: dict[str, int] = {}
+        for held in self.memory():
+            out[held.whose] = out.get(held.whose, 0) + held.bytes
+        return out
+
+    def memory(self) -> list[Held]:
+        """Bytes held by each part: every index, table and buffer. What several queries share is a `join`."""
+        out: list[Held] = []
+        count = Count()
+        readers: dict[int, list[str]] = {}
+        for network in self.networks():
+            for node in _all_nodes(network.root):
+                readers.setdefault(id(node), []).append(network.name)
+        for i, network in enumerate(self.networks()):
+            kind, owner = ("query", network.name) if network.name else ("shape", str(i))
+            out.append(Held(kind, owner, "report", count.reporter(network.reporter)))
+            out.append(Held(kind, owner, "windows", count.bytes(network.windows)))
+            if isinstance(network, _Shared):
+                out.append(Held(kind, owner, "parameters", count.bytes(network.parameters)))
+                out.append(Held(kind, owner, "instants", count.bytes(network.first_reports)))
+            for node in reversed(_all_nodes(network.root)):
+                who = readers[id(node)]
+                whose = (kind, owner) if len(who) == 1 else ("join", ", ".join(who))
+                first = node.say().partition("\n")[0]
+                out += [Held(*whose, f"{first}: {part}", size) for part, size in count.node(node).items()]
+        for stream, pending in self.pending.items():
+            out.append(Held("stream", stream, "elements that wait", count.bytes(pending.parts)))
+        return [*out, Held("dictionary", "", "terms", self.dictionary.nbytes)]
 
     def say(self, name: str) -> str:
         """How a query is run, as a tree of nodes."""
@@ -407,7 +484,7 @@ class IncrementalEvaluator:
         head = "from the changes alone"
         if isinstance(network, _Shared):
             head += f", in one network with {int(network.parameters.alive.sum())} queries of its shape"
-        return "\n".join([head + ":", *_tree(network.root, 1)])
+        return "\n".join([head + ":", *_tree(network.root, 1, Count())])
 
     # -------------------------------------------------------------------- input
 
@@ -416,7 +493,7 @@ class IncrementalEvaluator:
         events = [e for e in events if e.quads]  # an empty message says nothing
         if any(e.time is None for e in events):
             raise UsageError(f"an event on <{stream}> has no time: give one, or a time predicate")
-        answers = self._fallback.push(stream, events) if self._fallback.queries else []
+        answers = self.fallback.push(stream, events) if self.fallback.queries else []
         encode = self.dictionary.encode
         quads = [(q, e.time, i) for i, e in enumerate(events) for q in e.quads]
         s, p, o = (
@@ -438,61 +515,87 @@ class IncrementalEvaluator:
         self, stream: str, s: Ids, p: Ids, o: Ids, time: Ids, event: Ids | None = None
     ) -> list[AnswerBatch]:
         """As `push_columns`, with the answers left as columns."""
+        self.take(stream, s, p, o, time, event)
+        return self.advance()
+
+    def take(self, stream: str, s: Ids, p: Ids, o: Ids, time: Ids, event: Ids | None = None) -> None:
+        """Take triples, to be answered at the next `advance`."""
         clock = self.clock.streams[stream]
-        event = np.arange(len(time)) if event is None else event
-        if len(time) and (_falls(time) or time[0] <= max(clock.closed, self._now)):
+        if event is None:
+            event = np.arange(self.arrival, self.arrival + len(time))
+        else:
+            event = event + self.arrival
+        in_order = not falls(time)
+        if len(time) and (not in_order or time[0] <= max(clock.closed, self.now)):
             newest = np.maximum.accumulate(np.concatenate([[clock.newest], time[:-1]]))
             closed = np.maximum(np.where(newest == NEVER, NEVER, newest - clock.lateness - 1), clock.promised)
-            fine = time > np.maximum(closed, self._now)
+            fine = time > np.maximum(closed, self.now)
             if not fine.all():
                 self.late[stream] += len(np.unique(event[~fine]))
                 s, p, o, time, event = (a[fine] for a in (s, p, o, time, event))
         if len(time):
-            clock.newest = max(clock.newest, int(time.max()))
-            self._pending[stream].parts.append((s, p, o, time, event + self._arrival))
-            self._arrival += int(event[-1]) + 1
-        return self._advance()
+            clock.newest = max(clock.newest, int(time[-1] if in_order else time.max()))
+            self.pending[stream].parts.append((s, p, o, time, event))
+            self.arrival = int(event[-1]) + 1
 
     def heartbeat(self, stream: str, time: int) -> list[Answer]:
         """The stream promises that no element at or before `time` will come any more."""
-        answers = self._fallback.heartbeat(stream, time)
+        answers = self.fallback.heartbeat(stream, time)
         clock = self.clock.streams[stream]
         clock.promised = max(clock.promised, time)
-        return _in_time_order(answers, _all_answers(self._advance()))
+        return _in_time_order(answers, _all_answers(self.advance()))
 
     def end(self, stream: str) -> list[Answer]:
         """The stream has no more elements."""
-        answers = self._fallback.end(stream)
+        answers = self.fallback.end(stream)
         self.clock.streams[stream].ended = True
-        return _in_time_order(answers, _all_answers(self._advance()))
+        return _in_time_order(answers, _all_answers(self.advance()))
 
     # -------------------------------------------------------------------- time
 
-    def _advance(self) -> list[AnswerBatch]:
+    def advance(self) -> list[AnswerBatch]:
+        """Answer what has become complete."""
         closed = self.clock.closed
-        if closed <= self._now:
+        if closed <= self.now:
             return []
-        rows = {name: pending.release(closed) for name, pending in self._pending.items()}
+        rows = {name: pending.release(closed) for name, pending in self.pending.items()}
         self._steps += 1
         step = Step(self._steps, closed, rows)
-        sent = [(running, self._run(running, step)) for running in self._networks()]
-        self._now = closed
+        if self.on_step is not None:
+            self.on_step(step)
+        sent = self._run(step)
+        self.now = closed
         view = self.dictionary.view()
         batches = [AnswerBatch(running, some, view) for running, some in sent if len(some)]
         self._release()
         self._check_memory()
         return batches
 
+    def retake(self, until: int, rows: Mapping[str, StreamRows]) -> None:
+        """Take a step again that was taken and answered before."""
+        self._steps += 1
+        step = Step(self._steps, until, rows)
+        self._run(step)
+        self.now = until
+
+    def names_of(self, network: _Running) -> list[str]:
+        """The queries that a network answers."""
+        return network.parameters.names if isinstance(network, _Shared) else [network.name]
+
     def _check_memory(self) -> None:
         if self.memory_limit is None:
             return
-        held = self.nbytes
-        if sum(held.values()) > self.memory_limit:
-            most = sorted(held, key=lambda name: held[name], reverse=True)[:3]
+        every = {id(node): node for network in self.networks() for node in _all_nodes(network.root)}
+        state = sum(node.nbytes for node in every.values()) + self.dictionary.nbytes
+        if 2 * state < self.memory_limit and self._steps % 16:
+            return  # far from it: a full count now and then will do
+        memory = self.memory()
+        total = sum(held.bytes for held in memory)
+        if total > self.memory_limit:
+            most = sorted(memory, key=lambda held: held.bytes, reverse=True)[:3]
             raise MemoryLimitError(
-                f"{sum(held.values()):,} bytes are held, more than the limit of {self.memory_limit:,}; "
-                "most by "
-                + ", ".join(f"{name} ({held[name]:,})" for name in most)
+                f"{total:,} bytes are held, more than the limit of {self.memory_limit:,}; most by "
+                + ", ".join(f"{held.whose} in its {held.name} ({held.bytes:,})" for held in most)
                 + ". Nothing was dropped: raise the limit, or give queries smaller windows"
             )
 
@@ -502,18 +605,28 @@ class IncrementalEvaluator:
         Terms that are new since the last time stay: they may be in columns that were read ahead."""
         if len(self.dictionary) < self._release_at:
             return
-        held = reachable_ids(self._queries, self._shapes, self._pending)
+        held = reachable_ids(self._queries, self._shapes, self.pending)
         new = self.dictionary.entries(since=self._kept).ids
         self.released += self.dictionary.retain(np.concatenate([held, new]))
         self._kept = len(self.dictionary)
         self._release_at = max(LEAST_TERMS, 2 * self._kept)
 
-    def _run(self, running: _Running, step: Step) -> Sent:
-        for stream, intervals in running.streams:
-            intervals.observe(step.rows.get(stream, NO_ROWS), step.until)
-        for (stream, _), track in zip(running.streams, running.reporter.tracks, strict=False):
-            track.take(step.rows.get(stream, NO_ROWS))
-        return running.reporter.step(running.root.step(step), step.until)
+    def _run(self, step: Step) -> list[tuple[_Running, Sent]]:
+        """What each network sends in a step."""
+        self.apart()
+        sent = []
+        for running in self.networks():
+            for window in running.windows:
+                window.move(step)
+            if isinstance(running, _Shared):
+                running.first_reports.take(step.rows, step.until)
+            sent.append((running, running.reporter.step(running.root.step(step), step.until)))
+        return sent
+
+
+def shared_names(batch: AnswerBatch) -> list[str] | None:
+    """The names of all queries of the batch's network, by their numbers from 1; None if it is one query's."""
+    return batch.running.parameters.names if isinstance(batch.running, _Shared) else None
 
 
 def how_it_runs(query: A.Query) -> str:
@@ -524,28 +637,6 @@ def how_it_runs(query: A.Query) -> str:
             evaluator.add_stream(window.stream.value)
     evaluator.register("query", query)
     return evaluator.say("query")
-
-
-def _decoded(running: _Running, sent: Sent, dictionary: Dictionary) -> list[Answer]:
-    if running.query.form is A.Form.ASK:
-        return [
-            Answer(running.name, int(t), "+" if sign > 0 else "-", boolean=bool(yes))
-            for t, sign, yes in zip(sent.time, sent.sign, sent.values[0], strict=True)
-        ]
-    terms = [dictionary.terms(sent.values[i]) for i in range(len(sent.columns))]
-    unbound: NDArray[np.bool_] = sent.values == 0
-    names = sent.columns
-    rows: list[dict[str, Value]] = [
-        {n: terms[c][i] for c, n in enumerate(names) if not unbound[c, i]}  # type: ignore[misc]
-        for i in range(len(sent))
-    ]
-    signs = ["+" if sign > 0 else "-" for sign in sent.sign]
-    if running.query.form is A.Form.SELECT:
-        return [
-            Answer(running.name, int(t), sign, bindings=row)
-            for t, sign, row in zip(sent.time, signs, rows, strict=True)
-        ]
-    return _constructed(running, sent, signs, rows)
 
 
 def _reads_stored(pattern: A.Pattern) -> bool:
@@ -568,34 +659,15 @@ def _all_nodes(root: Node) -> list[Node]:
     return list(found.values())
 
 
-def _tree(node: Node, depth: int) -> list[str]:
-    held = f" ({node.nbytes:,} bytes)" if node.nbytes else ""
+def _tree(node: Node, depth: int, count: Count) -> list[str]:
+    held = count.node(node)
+    size = f" ({sum(held.values()):,} bytes)" if held else ""
+    parts = [f"    {name}: {part:,} bytes" for name, part in held.items()] if len(held) > 1 else []
     first, *more = node.say().splitlines()
-    lines = ["  " * depth + line for line in (first + held, *more)]
+    lines = ["  " * depth + line for line in (first + size, *more, *parts)]
     for source in node.inputs:
-        lines += _tree(source, depth + 1)
+        lines += _tree(source, depth + 1, count)
     return lines
-
-
-def _decoded_by_query(shared: _Shared, sent: Sent, dictionary: Dictionary) -> list[Answer]:
-    whose = sent.values[sent.columns.index(QUERY)]
-    others = [i for i, name in enumerate(sent.columns) if name != QUERY]
-    plain = Sent(tuple(sent.columns[i] for i in others), sent.time, sent.sign, sent.values[others])
-    names = shared.parameters.names
-    answers = _decoded(shared, plain, dictionary)
-    return [replace(a, query=names[q - 1]) for a, q in zip(answers, whose.tolist(), strict=True)]
-
-
-def _constructed(
-    running: _Running, sent: Sent, signs: list[str], rows: list[dict[str, Value]]
-) -> list[Answer]:
-    """One answer per instant and sign, with the template filled in."""
-    names = {column(v): variable_name(v) for v in visible_vars(running.query.pattern)}
-    built: dict[tuple[int, str], dict[Triple, None]] = {}
-    for i, (t, sign, row) in enumerate(zip(sent.time, signs, rows, strict=True)):
-        triples = instantiate(running.query.template, {names[k]: v for k, v in row.items()}, f"t{t}s{i}")
-        built.setdefault((int(t), sign), {}).update(dict.fromkeys(triples))
-    return [Answer(running.name, t, sign, triples=tuple(ts)) for (t, sign), ts in built.items() if ts]
 
 
 def _all_answers(batches: list[AnswerBatch]) -> list[Answer]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from pyoxigraph import Literal
 
+from kelda.engine import intervals_kernels as kernels
 from kelda.engine.clock import FOREVER
 from kelda.engine.deltas import Ids
 from kelda.lang import algebra as A
@@ -53,13 +54,14 @@ class TimeIntervals:
 
     def of(self, units: Ids) -> tuple[Ids, Ids]:
         """(enter, leave) of elements of these times."""
-        enter = units + self.until
-        leave = np.full(len(units), FOREVER) if self.range is None else enter + self.range
-        if self.slide is not None:
-            enter = enter + (self.t0 - enter) % self.slide
-            if self.range is not None:
-                leave = leave + (self.t0 - leave) % self.slide
+        enter, leave, _ = kernels.stays(units, *self.numbers)
         return enter, leave
+
+    @property
+    def numbers(self) -> tuple[int, int, int, int]:
+        """The window, as kernels take it."""
+        endless = kernels.ENDLESS if self.range is None else self.range
+        return endless, self.slide or 0, self.until, self.t0
 
 
 @dataclass
@@ -234,12 +236,20 @@ class Waiting:
         self._values = np.zeros((width, 0), np.int64)
         self.open_units = np.zeros(0, np.int64)
 
+    def __len__(self) -> int:
+        return len(self._units)
+
     def step(self, units: Ids, values: Ids) -> tuple[Ids, Ids, Ids, Ids]:
         """(values, enter, leave, units) of the rows that can be placed in time now."""
         if len(self._units):
             units = np.concatenate([self._units, units])
             values = np.concatenate([self._values, values], axis=1)
-        enter, leave = self.intervals.of(units)
+        if isinstance(self.intervals, TimeIntervals):  # nothing ever waits
+            enter, leave, all_seen = kernels.stays(units, *self.intervals.numbers)
+            if all_seen:
+                return values, enter, leave, units
+        else:
+            enter, leave = self.intervals.of(units)
         known = enter < FOREVER
         if not known.all():
             self._units, self._values = units[~known], values[:, ~known]

@@ -11,7 +11,9 @@ from kelda.engine.clock import FOREVER, NEVER
 from kelda.engine.deltas import Deltas, Ids, Operator
 from kelda.engine.expressions import Compiled
 from kelda.engine.intervals import CountIntervals, Intervals, StreamRows, Waiting
+from kelda.engine.intervals_kernels import matching
 from kelda.engine.keyset import KeySet
+from kelda.engine.ownership import Owner
 from kelda.engine.sharing import Parameters
 from kelda.engine.window_join import Leaf, NewRows, WindowJoin
 from kelda.plan.shape import QUERY
@@ -74,31 +76,31 @@ class WindowLeaf:
     equal: tuple[tuple[int, int], ...] = ()
     window: str = ""  # its name in the query
     among: list[tuple[int, KeySet]] = field(default_factory=list)  # positions that must hold one of many ids
+    owner: Owner | None = None  # if the query is spread over shards
     waiting: Waiting = field(init=False)
     open_rows: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
     open_units: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __post_init__(self) -> None:
         self.waiting = Waiting(self.intervals, len(self.columns))
+        self._wanted = np.array([w or 0 for w in self.wanted], np.int64)
+        self._given = np.array([w is not None for w in self.wanted], np.bool_)
 
     def match(self, rows: StreamRows) -> tuple[Ids, Ids]:
         """(units, values) of the rows that match."""
         parts = (rows.s, rows.p, rows.o)
-        mask: np.ndarray | None = None
-        for part, wanted in zip(parts, self.wanted, strict=True):
-            if wanted is not None:
-                mask = part == wanted if mask is None else mask & (part == wanted)
+        which = matching(*parts, self._wanted, self._given)
         for a, b in self.equal:
-            same = parts[a] == parts[b]
-            mask = same if mask is None else mask & same
-        which = np.arange(len(rows)) if mask is None else np.flatnonzero(mask)
+            which = which[parts[a][which] == parts[b][which]]
         for position, keys in self.among:
             which = which[keys.holds(parts[position][which])]
+        if self.owner is not None:
+            which = which[self.owner.mine(self.columns, parts, which)]
         units = self.intervals.units(rows)
         values = np.empty((len(self.columns), len(which)), np.int64)
         for i, position in enumerate(self.columns.values()):
-            values[i] = parts[position][which]
-        return units[which], values
+            parts[position].take(which, out=values[i], mode="clip")
+        return units.take(which), values
 
 
 class JoinWindows(Node):
@@ -185,7 +187,10 @@ class JoinWindows(Node):
                 known = leave < FOREVER
                 self.join.settle(window.open_rows[known], leave[known])
                 window.open_rows, window.open_units = window.open_rows[~known], window.open_units[~known]
-            values, enter, leave, units = window.waiting.step(*window.match(rows))
+            units, values = window.match(rows)
+            if not len(units) and not len(window.waiting):
+                continue
+            values, enter, leave, units = window.waiting.step(units, values)
             if len(enter):
                 batches.append(NewRows(i, enter, values, enter, leave, units))
                 owners.append((window, units, leave))

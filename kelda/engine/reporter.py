@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kelda.engine.clock import NEVER
+from kelda.engine import intervals_kernels as kernels
+from kelda.engine.clock import FOREVER, NEVER
 from kelda.engine.deltas import Deltas, Ids
+from kelda.engine.deltas_kernels import gone_first
 from kelda.engine.report import Report, When
 from kelda.engine.track import WindowTrack
 from kelda.lang.algebra import Output
+from kelda.plan.shape import QUERY
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +71,14 @@ class Reporter:
             self._held = pending
             return _nothing(self.columns)
         # A delta is told at the first report at or after its time.
-        at = np.searchsorted(instants, pending.time)
-        told = at < len(instants)
-        self._held = pending.select(~told)
-        moved = Deltas(self.columns, instants[at[told]], pending.weight[told], pending.values[:, told])
-        return self._tell(moved, instants)
+        cut = int(pending.time.searchsorted(instants[-1], "right"))
+        told, self._held = pending.split(cut)
+        if cut and len(instants) == 1:
+            told = Deltas(self.columns, np.full(cut, instants[0]), told.weight, told.values)
+        elif cut:
+            at = instants[instants.searchsorted(told.time)]
+            told = Deltas(self.columns, at, told.weight, told.values)
+        return self._tell(told, instants)
 
     def _tell(self, moved: Deltas, instants: Ids) -> Sent:
         if self.output is Output.RSTREAM:
@@ -82,7 +89,7 @@ class Reporter:
 
     def _instants(self, until: int) -> Ids:
         changes = [track.changes(until) for track in self.tracks]
-        moments = np.unique(np.concatenate(changes)) if changes else np.zeros(0, np.int64)
+        moments = changes[0] if len(changes) == 1 else np.unique(np.concatenate([*changes, _NONE]))
         match self.report.when:
             case When.CONTENT_CHANGE:
                 found = moments
@@ -92,15 +99,10 @@ class Reporter:
                 # Windows change only where they close: between, there is nothing new to tell.
                 found = moments
             case When.WINDOW_CLOSE:
-                slides = [track.slide for track in self.tracks]
-                found = np.unique(
-                    np.concatenate(
-                        [
-                            c if slide is None else self._grid(moments, until, slide)
-                            for c, slide in zip(changes, slides, strict=True)
-                        ]
-                    )
-                )
+                slides = {track.slide for track in self.tracks}
+                parts = [self._grid(moments, until, slide) for slide in slides if slide is not None]
+                parts += [c for c, track in zip(changes, self.tracks, strict=True) if track.slide is None]
+                found = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
             case When.PERIODIC:
                 assert self.report.every is not None
                 found = self._grid(moments, until, self.report.every)
@@ -111,24 +113,13 @@ class Reporter:
     def _grid(self, moments: Ids, until: int, every: int) -> Ids:
         """The instants t0 + k*every up to `until` at which a report may be due: while something is in a
         window, or has just been."""
-        starts = np.concatenate([[self._visited], moments]) if self._visited > NEVER else moments
-        if not len(starts):
-            return starts
-        ends = np.append(starts[1:], until)
         # Between two changes the windows stay as they are: after each, while anything is inside, all
         # instants of the grid; else only the first one.
-        inside = self._inside(starts)
-        first = starts + (self.t0 - starts) % every
-        if not self.report.non_empty:
-            inside = np.ones(len(starts), np.bool_)
-        last = np.where(inside, ends, np.minimum(first, ends))
-        counts = np.maximum((last - first) // every + 1, 0)
-        offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        grid = np.unique(np.repeat(first, counts) + offsets * every)
-        grid = grid[(grid <= until) & (grid > self._visited)]
-        if self._visited == NEVER and len(moments):
-            grid = grid[grid >= moments[0]]
-        return grid
+        if self.report.non_empty:
+            inside = self._inside(np.concatenate([[self._visited], moments]))
+        else:
+            inside = np.ones(len(moments) + 1, np.bool_)
+        return kernels.grid(moments, inside, self._visited, NEVER, until, self.t0, every)
 
     def _inside(self, instants: Ids) -> NDArray[np.bool_]:
         inside = np.zeros(len(instants), np.bool_)
@@ -148,22 +139,21 @@ class Reporter:
     # -------------------------------------------------------------------- what
 
     def _differences(self, deltas: Deltas) -> Sent:
-        wanted = {
-            Output.ISTREAM: deltas.weight > 0,
-            Output.DSTREAM: deltas.weight < 0,
-            Output.CHANGES: np.ones(len(deltas), np.bool_),
-        }[self.output]
-        some = deltas.select(wanted)
+        if not len(deltas):
+            return _nothing(self.columns)
         # What is gone comes before what is new, within one instant.
-        order = np.lexsort((some.weight > 0, some.time))
-        return _repeated(self.columns, some.time[order], some.weight[order], some.values[:, order])
+        order = gone_first(
+            deltas.time, deltas.weight, self.output is not Output.ISTREAM, self.output is not Output.DSTREAM
+        )
+        values = deltas.values.take(order, axis=1)
+        return repeated(self.columns, deltas.time[order], deltas.weight[order], values)
 
     def _whole(self, deltas: Deltas, instants: Ids) -> Sent:
         cuts = np.searchsorted(deltas.time, instants, "right")
         parts, begin, content = [], 0, self._content
         for instant, cut in zip(instants, cuts, strict=True):
             if cut > begin:
-                new = deltas.select(np.arange(begin, cut))
+                new = deltas.part(begin, int(cut))
                 joined = Deltas.concat([content, new], self.columns)
                 content = Deltas(
                     self.columns, np.zeros(len(joined), np.int64), joined.weight, joined.values
@@ -171,10 +161,12 @@ class Reporter:
                 begin = int(cut)
             if len(content):
                 time = np.full(len(content), instant)
-                parts.append(_repeated(self.columns, time, content.weight, content.values))
+                parts.append(repeated(self.columns, time, content.weight, content.values))
         self._content = content
         if not parts:
             return _nothing(self.columns)
+        if len(parts) == 1:
+            return parts[0]
         return Sent(
             self.columns,
             np.concatenate([p.time for p in parts]),
@@ -185,13 +177,65 @@ class Reporter:
 
 class SharedReporter(Reporter):
     """For many queries at once, which differ in the sizes of their windows: only differences, told
-    when they happen."""
+    when they happen.
 
-    def __init__(self, columns: tuple[str, ...], output: Output, report: Report) -> None:
+    `first` tells for some queries, by number, when they report first after an instant at which they were
+    resumed; FOREVER if not in this step."""
+
+    def __init__(
+        self,
+        columns: tuple[str, ...],
+        output: Output,
+        report: Report,
+        first: Callable[[Ids, Ids], Ids],
+    ) -> None:
         super().__init__(columns, output, report, 0, [])
+        self._first = first
+        self._quiet: dict[int, int] = {}  # queries that tell nothing, and since when they may again
+
+    def pause(self, query: int) -> None:
+        """The query of this number tells nothing from now on."""
+        self._quiet[query] = FOREVER
+        self.paused = True
+
+    def resume(self, query: int, now: int) -> None:
+        """It does again, from its first report after `now` on."""
+        if query in self._quiet:
+            self._quiet[query] = now
+
+    def forget(self, query: int) -> None:
+        """It was dropped."""
+        if self._quiet.pop(query, None) is not None:
+            self._held = self._held.select(self._held.column(QUERY) != query)
+            self.paused = bool(self._quiet)
 
     def step(self, deltas: Deltas, until: int) -> Sent:
-        return self._differences(deltas.consolidated())
+        if not self._quiet:
+            return self._differences(deltas.consolidated())
+        numbers = np.fromiter(self._quiet, np.int64, len(self._quiet))
+        since = np.fromiter(self._quiet.values(), np.int64, len(self._quiet))
+        first = np.full(len(numbers), FOREVER)
+        resumed = since < FOREVER
+        first[resumed] = self._first(numbers[resumed], since[resumed])
+        pending = Deltas.concat([self._held, deltas], self.columns)
+        told_at = self._held_until(pending.column(QUERY), numbers, first)
+        told = told_at < FOREVER
+        held = pending.select(~told)
+        self._held = Deltas(self.columns, np.full(len(held), until), held.weight, held.values).consolidated()
+        for query in numbers[first < FOREVER].tolist():
+            del self._quiet[query]
+        self.paused = bool(self._quiet)
+        time = np.maximum(pending.time[told], told_at[told])
+        order = np.argsort(time, kind="stable")
+        moved = Deltas(self.columns, time, pending.weight[told], pending.values[:, told]).select(order)
+        return self._differences(moved.consolidated())
+
+    def _held_until(self, whose: Ids, quiet: Ids, first: Ids) -> Ids:
+        """For each row, the instant before which it may not be told."""
+        order = np.argsort(quiet)
+        quiet, first = quiet[order], first[order]
+        at = np.minimum(np.searchsorted(quiet, whose), len(quiet) - 1)
+        return np.where(quiet[at] == whose, first[at], NEVER)
 
 
 class Asker(Reporter):
@@ -202,14 +246,14 @@ class Asker(Reporter):
     ) -> None:
         super().__init__(columns, output, report, t0, tracks)
         self._count = 0
-        self._last: int | None = None  # the answer before, 1 or 0
+        self.last: int | None = None  # the answer before, 1 or 0
 
     def _tell(self, moved: Deltas, instants: Ids) -> Sent:
         counts = self._count + np.concatenate([[0], np.cumsum(moved.weight)])
         answers = (counts[np.searchsorted(moved.time, instants, "right")] > 0).astype(np.int64)
         self._count = int(counts[-1])
-        before = np.concatenate([[-1 if self._last is None else self._last], answers[:-1]])
-        self._last = int(answers[-1])
+        before = np.concatenate([[-1 if self.last is None else self.last], answers[:-1]])
+        self.last = int(answers[-1])
         if self.output is Output.RSTREAM:
             return Sent(("yes",), instants, np.ones(len(instants), np.int64), answers[None, :])
         time, sign, values = [], [], []
@@ -230,14 +274,16 @@ class Asker(Reporter):
         )
 
 
-def _repeated(columns: tuple[str, ...], time: Ids, weight: Ids, values: Ids) -> Sent:
+def repeated(columns: tuple[str, ...], time: Ids, weight: Ids, values: Ids) -> Sent:
     """Each row as often as its weight says."""
     times = np.abs(weight)
     if (times == 1).all():
-        return Sent(columns, time, np.sign(weight), values)
+        return Sent(columns, time, weight, values)
     return Sent(columns, time.repeat(times), np.sign(weight).repeat(times), values.repeat(times, axis=1))
 
 
+_NONE = np.zeros(0, np.int64)
+
+
 def _nothing(columns: tuple[str, ...]) -> Sent:
-    nothing = np.zeros(0, np.int64)
-    return Sent(columns, nothing, nothing, np.zeros((len(columns), 0), np.int64))
+    return Sent(columns, _NONE, _NONE, np.zeros((len(columns), 0), np.int64))

@@ -30,7 +30,9 @@ class Parameters:
     keys: list[KeySet] = field(init=False)
     sizes: dict[str, Ids] = field(init=False)
     alive: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
+    registered: Ids = field(default_factory=lambda: np.zeros(0, np.int64))  # where the clock stood then
     names: list[str] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)  # of those that are registered now
     waiting: list[Ids] = field(default_factory=list)  # rows that are not in the network yet
 
     def __post_init__(self) -> None:
@@ -42,12 +44,15 @@ class Parameters:
         """The columns of the relation."""
         return (QUERY, *(constant_column(i) for i in range(self.constants)))
 
-    def add(self, names: list[str], constants: Ids, sizes: dict[str, Ids]) -> None:
-        """More queries: `constants` is (constants, queries), `sizes` one array per window."""
+    def add(self, names: list[str], constants: Ids, sizes: dict[str, Ids], now: int) -> None:
+        """More queries: `constants` is (constants, queries), `sizes` one array per window. They see the
+        stream after `now`."""
         count = len(names)
         numbers = np.arange(len(self.names) + 1, len(self.names) + count + 1)
         self.names += names
+        self.numbers.update(zip(names, numbers.tolist(), strict=True))
         self.alive = _grown(self.alive, np.ones(count, np.int64))
+        self.registered = _grown(self.registered, np.full(count, now))
         for i, key in enumerate(self.keys):
             key.add(constants[i])
         for name, intervals in self.windows.items():
@@ -59,9 +64,11 @@ class Parameters:
                 intervals.range = max(intervals.range or 1, largest)
         self.waiting.append(np.concatenate([numbers[None, :], constants]))
 
-    def drop(self, name: str) -> None:
-        """A query gets nothing any more."""
-        self.alive[self.names.index(name)] = 0
+    def drop(self, name: str) -> int:
+        """A query gets nothing any more; gives its number."""
+        number = self.numbers.pop(name)
+        self.alive[number - 1] = 0
+        return number
 
     def take(self) -> Ids:
         """The rows added since this was asked last."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kelda.engine import intervals_kernels as kernels
 from kelda.engine.clock import FOREVER
 from kelda.engine.deltas import Ids
 from kelda.engine.intervals import (
@@ -13,6 +14,7 @@ from kelda.engine.intervals import (
     SessionIntervals,
     StatedIntervals,
     StreamRows,
+    TimeIntervals,
     Waiting,
 )
 
@@ -40,6 +42,13 @@ class WindowTrack:
 
     def take(self, rows: StreamRows) -> None:
         """The elements of a step (`intervals.observe` was called)."""
+        if isinstance(self.intervals, TimeIntervals):
+            if len(rows):
+                enter, leave = kernels.distinct_stays(rows.time, *self.intervals.numbers)
+                self._enters = np.concatenate([self._enters, enter])
+                if self.intervals.range is not None:
+                    self._leaves = np.concatenate([self._leaves, leave])
+            return
         if len(self._open):
             _, leave = self.intervals.of(self._open)
             known = leave < FOREVER
@@ -60,19 +69,18 @@ class WindowTrack:
 
     def changes(self, until: int) -> Ids:
         """The instants up to `until` at which elements enter or leave."""
-        instants = np.unique(np.concatenate([self._enters, self._leaves]))
-        return instants[instants <= until]
+        return kernels.merged(self._enters, self._leaves, until)
 
     def holds(self, instants: Ids) -> Ids:
         """How many elements are inside at each of these instants."""
-        entered = np.searchsorted(self._enters, instants, "right")
-        return self._inside + entered - np.searchsorted(self._leaves, instants, "right")
+        entered = self._enters.searchsorted(instants, "right")
+        return self._inside + entered - self._leaves.searchsorted(instants, "right")
 
     def passed(self, until: int) -> None:
         """Forget what lies behind."""
-        self._inside = int(self.holds(np.array([until], np.int64))[0])
-        self._enters = self._enters[self._enters > until]
-        self._leaves = self._leaves[self._leaves > until]
+        entered, left = (int(a.searchsorted(until, "right")) for a in (self._enters, self._leaves))
+        self._inside += entered - left
+        self._enters, self._leaves = self._enters[entered:], self._leaves[left:]
 
 
 def _changes_in(values: Ids) -> NDArray[np.bool_]:

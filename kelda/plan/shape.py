@@ -36,7 +36,7 @@ def lift(query: A.Query) -> Lifted | None:
     pattern = _lift(query.pattern, constants)
     windows, sizes = [], []
     for window in query.windows:
-        if isinstance(window.stream, A.Var | A.Param):
+        if isinstance(window.stream, A.Var | A.Param) or _remembers_its_opening(window.window):
             return None
         size, spec = _size(window.window)
         sizes.append(size)
@@ -59,6 +59,12 @@ def _size(window: A.Window) -> tuple[int | A.Param | None, A.Window]:
         case A.CountWindow(count=size, step=1, unit=unit):
             return size, A.CountWindow(1, 1, unit)
     return None, window
+
+
+def _remembers_its_opening(window: A.Window) -> bool:
+    """Whether an element from before a query was registered has a say in what its window holds later:
+    where several elements make a step, and where they make a session."""
+    return isinstance(window, A.SessionWindow) or (isinstance(window, A.CountWindow) and window.step != 1)
 
 
 def _is_conjunction(pattern: A.Pattern) -> bool:

@@ -168,6 +168,18 @@ class Dictionary:
         texts = self._tables.arena[offsets[0] : offsets[-1]].copy()
         return Entries(self._tables.ids[since:count].copy(), texts, offsets - offsets[0])
 
+    def entries_of(self, ids: NDArray[np.int64]) -> Entries:
+        """The entries of these ids, each once; ids that are inline or unknown have none."""
+        found = kernels.find(self._tables.slots, np.unique(ids[ids > 0]))
+        entries = found[found >= 0]
+        starts, ends = self._tables.offsets[entries], self._tables.offsets[entries + 1]
+        offsets = np.zeros(len(entries) + 1, np.int64)
+        np.cumsum(ends - starts, out=offsets[1:])
+        texts = np.empty(offsets[-1] + PADDING, np.uint8)
+        kernels.gather(self._tables.arena, starts, ends, texts)
+        texts[offsets[-1] :] = 0
+        return Entries(self._tables.ids[entries], texts, offsets)
+
     def add_entries(self, entries: Entries) -> None:
         """Know what another dictionary of the same seed knew."""
         self.add_batch(entries.ids, entries.texts, entries.offsets[:-1], entries.offsets[1:])

@@ -236,3 +236,13 @@ def rehash(old, new):  # type: ignore[no-untyped-def]
                 slot = (slot + 1) & mask
             new[slot, 0] = old[i, 0]
             new[slot, 1] = old[i, 1]
+
+
+@njit(cache=True)
+def gather(arena, starts, ends, out):  # type: ignore[no-untyped-def]
+    """The spans one after another."""
+    at = 0
+    for i in range(len(starts)):
+        for j in range(starts[i], ends[i]):
+            out[at] = arena[j]
+            at += 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class StreamSource:
-    """A stream and the file it is read from."""
+    """A stream and where it comes from: a file, or any address that `runner/sources` knows."""
 
     iri: str
     path: str
@@ -15,6 +15,8 @@ class StreamSource:
     time: str | None = None  # IRI of the predicate that carries the event time
     mapping: str | None = None  # path of the mapping file for CSV and JSON
     lateness: int = 0  # ms an element may come behind the newest one of its stream
+    idle_ms: int | None = None  # ms of silence after which it does not hold back the clock; None: never
+    rate: int | None = None  # records a second that are taken at most; None: as they come
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,239 +1,346 @@
-"""The pipeline: a job as one Structured Streaming query, its answers as an iterator.
+"""The pipeline: streams, shards and sinks as one Structured Streaming query, whatever the queries in it.
 
-    stream files ──► source ──► ingest ──► shard ──► sink ──► whoever iterates
-                     pieces     parcels    answers
+    streams ──► source ──────────► shards ─────────────► sink ──► sinks of queries, whoever iterates
+                reads, routes:     hosts take parcels,   merges, hands out,
+                parcels            state keeps segments  commits
 
-A batch is committed when its answers have been taken, and not before; `Ledger` remembers what was
-taken. Started again with the same checkpoint, a job goes on behind the last answer taken.
+A batch is committed when its answers have been taken, and not before. Started again with the same
+checkpoint folder, a pipeline goes on with the queries of its catalog behind the last batch committed; the
+batch that was being taken comes again, and sinks know batches by their numbers.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import pickle
-import queue
 import shutil
-import tempfile
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kelda.engine.answer import Answer
-from kelda.errors import InputError, KeldaError, UsageError
+from kelda.errors import InputError, UsageError
+from kelda.lang.algebra import Output
 from kelda.rdf.event import Reject
-from kelda.runner.files import refusal
-from kelda.runner.job import Job
-from kelda.runner.progress import NoProgress, Progress
-from kelda.runner.reference_runner import prepare as prepare_reference
+from kelda.runner.files import parse_spec
+from kelda.runner.formats import shape_of
+from kelda.runner.job import QuerySpec, StreamSource
+from kelda.runner.sinks import open_sink
+from kelda.runner.sinks.sink import Sink
+from kelda.runner.sources.address import read_address
+from kelda.shards.balance import balancer
+from kelda.shards.catalog import CatalogFolder, Drop, Op, Pause, Register, Switch, Warm, whole
+from kelda.shards.merge import merge
+from kelda.shards.planner import Planner, Setup
+from kelda.shards.shard import News, Outcome
 from kelda.spark.errors import explain
+from kelda.spark.host import Run
 from kelda.spark.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from kelda.spark.shard import News, Prepare
-
-
-def run(
-    job: Job,
-    *,
-    master: str = "local[*]",
-    checkpoint: str | None = None,
-    progress: Progress | None = None,
-    prepare: Prepare = prepare_reference,
-) -> Iterator[Answer]:
-    """Every answer of the job, in time order, computed by Spark at `master`.
-
-    With `checkpoint` (a folder, made if need be) an interrupted run can be taken up again: call
-    with the same job and folder. Without, nothing is left behind. Mistakes in the job are raised
-    here, before Spark starts; a process that dies without warning may repeat the answers of its
-    last batch, one that stops iterating does not.
-    """
-    # Read the queries here: a mistake in one needs no JVM. The graphs are for the shards to load.
-    prepare(replace(job, graphs=()))
-    for path in (*(stream.path for stream in job.streams), *(path for _, path in job.graphs)):
-        if not Path(path).is_file():
-            raise InputError(f"cannot read {path}: there is no such file")
-    if checkpoint is not None and "://" in checkpoint:
-        raise UsageError(f"a checkpoint is a folder of this machine or a mounted one, not {checkpoint}")
-    return _run(job, master, checkpoint, progress or NoProgress(), prepare)
-
-
-def _run(
-    job: Job, master: str, checkpoint: str | None, progress: Progress, prepare: Prepare
-) -> Iterator[Answer]:
-    folder = Path(checkpoint or tempfile.mkdtemp(prefix="kelda-checkpoint-")).absolute()
-    try:
-        ledger = Ledger(folder, job)
-        handover = Handover()
-        query = _start(job, master, folder, prepare, handover)
-        try:
-            for batch in handover.batches(query):
-                _tell(progress, batch.news)
-                if job.strict and batch.rejects:
-                    raise InputError(refusal(batch.rejects[0]))
-                yield from ledger.hand_out(batch)
-        finally:
-            handover.close()
-            _stop(query)
-        progress.done()
-    finally:
-        if checkpoint is None:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _start(job: Job, master: str, folder: Path, prepare: Prepare, handover: Handover) -> Any:
-    """Start the streaming query."""
-    spark = session(master)
-    # These import PySpark, which takes a second: not before the job is known to be good.
-    from kelda.spark.ingest import ingest
-    from kelda.spark.shard import shards
-    from kelda.spark.source import source_for
-
-    try:
-        spark.dataSource.register(source_for(job, tasks=spark.sparkContext.defaultParallelism))
-        pieces = spark.readStream.format("kelda").load()
-        results = shards(ingest(pieces, job), job, prepare)
-        return (
-            results.writeStream.foreachBatch(handover.take)
-            .outputMode("append")
-            .option("checkpointLocation", folder.as_uri())
-            .trigger(availableNow=True)
-            .start()
-        )
-    except Exception as problem:  # Spark raises many kinds; all become one of ours
-        raise explain(problem) from problem
-
-
-def _stop(query: Any) -> None:
-    try:
-        query.stop()
-    except Exception as problem:
-        raise explain(problem) from problem
-
-
-# ----------------------------------------------------------------------------------- the sink
-
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one micro-batch brought."""
+    """What one micro-batch brought, of all queries without a sink of their own."""
 
     id: int
     answers: list[Answer]
-    news: list[News]
+    news: list[News]  # of each shard
 
     @property
     def rejects(self) -> list[Reject]:
         return [reject for news in self.news for reject in news.rejects]
 
 
-class _Abandoned(Exception):
-    """Nobody takes answers any more: the batch must not be committed."""
+@dataclass(slots=True)
+class Figures:
+    """How the pipeline runs: figures of the last batch, and sums."""
+
+    batch: int = -1
+    batches: int = 0
+    events: int = 0
+    answers: int = 0
+    late: int = 0
+    rejected: int = 0
+    rate: float = 0.0  # events per second, smoothed
+    batch_seconds: float = 0.0  # from one batch to the next
+    shard_seconds: list[float] = field(default_factory=list)
+    state_bytes: int = 0
+    segments: int = 0
+    rebuilt: int = 0  # times that a shard stood up from its segments
+    stream_time: int | None = None  # ms, up to which all is answered
+    lag_seconds: float | None = None  # wall clock behind stream time, where stream time is of today
+
+    def json(self) -> str:
+        """For machines."""
+        return json.dumps({name: getattr(self, name) for name in self.__slots__})
 
 
-class Handover:
-    """Between Spark's thread, which brings batches, and the iterating one, which takes them.
+class Pipeline:
+    """One deployment. Queries come and go while it runs; `take` gets each batch, in Spark's thread."""
 
-    Spark's thread waits until its batch was taken. When that fails or stops, the batch fails, so
-    Spark does not commit it and a restart has it again.
-    """
+    def __init__(
+        self,
+        streams: Sequence[StreamSource],
+        folder: Path,
+        *,
+        graphs: Sequence[tuple[str | None, str]] = (),
+        t0: int = 0,
+        shards: int = 1,
+        balance: str = "rotation",
+        batch_events: int = 10_000,
+        take: Callable[[Batch], None] = lambda batch: None,
+    ) -> None:
+        self.folder = folder.absolute()
+        self.batch_events, self._take = batch_events, take
+        for stream in streams:
+            _check_path(stream)
+        setup = Setup(
+            tuple(map(_absolute, streams)), tuple((g, str(Path(p).absolute())) for g, p in graphs), t0, shards
+        )
+        for _, path in setup.graphs:
+            if not Path(path).is_file():
+                raise InputError(f"cannot read {path}: there is no such file")
+        self.balancer = balancer(balance, shards)
+        self.planner = Planner(setup, self.balancer)
+        self.run = Run(uuid.uuid4().hex, setup, str(self.folder))
+        self.catalog = CatalogFolder(self.run.catalog)
+        self.figures = Figures()
+        self._sinks: dict[str, Sink] = {}
+        self._stood = 0  # version of the catalog that the planner stands by
+        self._lock = threading.RLock()
+        self._query: Any = None
+        self._last = 0.0
+        self._moving: dict[str, tuple[int, int, int]] = {}
+        _open_folder(self.folder, setup)
+        self._route(self.catalog.refresh().between(0, self.catalog.version))
 
-    def __init__(self) -> None:
-        self._brought: queue.SimpleQueue[Batch | KeldaError | None] = queue.SimpleQueue()
-        self._taken = threading.Semaphore(0)
-        self._closed = False
+    # -------------------------------------------------------------------- queries
 
-    def take(self, results: DataFrame, batch: int) -> None:
-        """The sink: called by Spark with the results of each batch."""
-        from kelda.spark.packing import unpack_answers
-        from kelda.spark.shard import ANSWERS
-
-        answers: list[Answer] = []
-        news: list[News] = []
-        for row in results.collect():
-            if row.kind == ANSWERS:
-                answers += unpack_answers(row.body)
-            else:
-                news.append(pickle.loads(row.body))
-        self._brought.put(Batch(batch, answers, news))
-        self._taken.acquire()
-        if self._closed:
-            raise _Abandoned(f"batch {batch} was not taken")
-
-    def batches(self, query: Any) -> Iterator[Batch]:
-        """The batches of a running query, until it ends; raises what it failed with."""
-        threading.Thread(target=self._wait, args=(query,), name="kelda-spark-query", daemon=True).start()
-        while (brought := self._brought.get()) is not None:
-            if isinstance(brought, KeldaError):
-                raise brought
-            yield brought
-            self._taken.release()
-
-    def _wait(self, query: Any) -> None:
-        try:
-            query.awaitTermination()
-        except Exception as problem:  # noqa: BLE001 - handed to the iterating thread, which raises it
-            self._brought.put(explain(problem))
-        else:
-            self._brought.put(None)
-
-    def close(self) -> None:
-        """No more batches are taken."""
-        self._closed = True
-        self._taken.release()
-
-
-class Ledger:
-    """What was taken, kept in the checkpoint folder: whose job it is, the last batch, how much of it."""
-
-    def __init__(self, folder: Path, job: Job) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._file = folder / "kelda.json"
-        self._job = hashlib.sha256(repr(job).encode()).hexdigest()
-        self._batch, self._answers = -1, 0
-        if self._file.exists():
-            kept = json.loads(self._file.read_text())
-            if kept["job"] != self._job:
+    def register(self, spec: QuerySpec, *, sink: str | None = None) -> None:
+        """Add a query, from the next batch on. Its answers go to `sink`, or to whoever takes batches."""
+        with self._lock:
+            if spec.name in self.queries:
                 raise UsageError(
-                    f"the checkpoint {folder} belongs to another job (other queries, streams or settings); "
-                    "use another folder, or delete this one to start from the beginning"
+                    f"a query named {spec.name!r} is registered already: drop it, or choose another"
                 )
-            self._batch, self._answers = kept["batch"], kept["answers"]
-        elif any(folder.iterdir()):
-            raise UsageError(f"{folder} is not empty and not a checkpoint of Kelda; use another folder")
-        else:
-            self._keep()
+            op = self.planner.plan(spec)
+            if sink is not None:
+                _open(sink, spec, self.folder).close()  # a mistake in it shows here
+            self._enter([replace(op, sink=sink)])
 
-    def hand_out(self, batch: Batch) -> Iterator[Answer]:
-        """The answers of a batch that were not taken before; notes them as taken."""
-        if batch.id < self._batch:
-            return
-        if batch.id > self._batch:
-            self._batch, self._answers = batch.id, 0
+    def register_all(self, specs: Sequence[QuerySpec]) -> None:
+        """Several at once, as one entry of the catalog."""
+        with self._lock:
+            self._enter([self.planner.plan(spec) for spec in specs])
+
+    def register_many(self, spec: QuerySpec, names: Sequence[str], values: dict[str, Sequence[str]]) -> None:
+        """Queries that differ in the values of parameters: `values[p][i]` for the i-th name."""
+        with self._lock:
+            self._enter([self.planner.plan_many(spec, names, values)])
+
+    def drop(self, name: str) -> None:
+        """Forget a query, from the next batch on."""
+        self._enter([Drop(self._known(name))])
+
+    def pause(self, name: str, paused: bool = True) -> None:
+        """A paused query keeps its windows up to date but says nothing."""
+        self._enter([Pause(self._known(name), paused)])
+
+    def move(self, name: str, shard: int) -> None:
+        """Move a whole query to another shard: that one runs it too, until its windows are as full."""
+        with self._lock:
+            self._known(name)
+            span = self.planner.span(name)
+            if name not in self.planner.placed or span is None:
+                raise UsageError(f"{name!r} cannot move: only whole queries with time windows can")
+            if shard != self.planner.placed[name] and name not in self._moving:
+                self._enter([Warm(name, shard)])
+                self._moving[name] = (shard, span, self.figures.stream_time or 0)
+
+    @property
+    def queries(self) -> list[str]:
+        """Names of the registered queries."""
+        return self.planner.queries
+
+    def explain(self, name: str) -> str:
+        """How and where a query runs."""
+        return self.planner.explain(self._known(name))
+
+    def _known(self, name: str) -> str:
+        if name not in self.queries:
+            raise UsageError(
+                f"no query named {name!r} is registered; there are: {', '.join(self.queries) or 'none'}"
+            )
+        return name
+
+    def _enter(self, ops: list[Op]) -> None:
+        """Into the catalog; first the routing, so that no element of theirs is held back."""
+        with self._lock:
+            self._route(ops)
+            self.catalog.add(ops)
+
+    def _route(self, ops: Sequence[Op]) -> None:
+        self.planner.route(ops)
+        whole(self.folder / "routing", pickle.dumps(self.planner.routing, pickle.HIGHEST_PROTOCOL))
+
+    # -------------------------------------------------------------------- running
+
+    def start(self, master: str = "local[*]", *, to_the_end: bool = True) -> None:
+        """Start the streaming query. `to_the_end`: of streams that end; else it runs until `stop`."""
+        spark = session(master, self.run.setup.shards)
+        # These import PySpark, which takes a second: not before the job is known to be good.
+        from kelda.spark.shard import shards
+        from kelda.spark.source import Reading, source_for
+
+        tasks = spark.sparkContext.defaultParallelism
+        reading = Reading(self.run, self.batch_events, tasks, str(self.folder / "routing"))
+        self.run.flag.touch()
         try:
-            for answer in batch.answers[self._answers :]:
-                self._answers += 1
-                yield answer
+            spark.dataSource.register(source_for(reading))
+            parcels = spark.readStream.format("kelda").load()
+            writer = (
+                shards(parcels, self.run)
+                .writeStream.foreachBatch(self._batch)
+                .outputMode("append")
+                .option("checkpointLocation", (self.folder / "spark").as_uri())
+            )
+            when: dict[str, Any] = {"availableNow": True} if to_the_end else {"processingTime": "0 seconds"}
+            self._last = time.monotonic()
+            self._query = writer.trigger(**when).start()
+        except Exception as problem:  # Spark raises many kinds; all become one of ours
+            self.run.flag.unlink(missing_ok=True)
+            raise explain(problem) from problem
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Until the streams have ended; raises what went wrong. False if time ran out before."""
+        try:
+            if timeout is None:
+                self._query.awaitTermination()
+                return True
+            return bool(self._query.awaitTermination(timeout))
+        except Exception as problem:
+            raise explain(problem) from problem
+
+    def stop(self) -> None:
+        """Stop after the batch that is being taken, or without it."""
+        try:
+            if self._query is not None:
+                self._query.stop()
+        except Exception as problem:
+            raise explain(problem) from problem
         finally:
-            self._keep()
+            self.run.flag.unlink(missing_ok=True)
+            for sink in self._sinks.values():
+                sink.close()
+            self._sinks.clear()
 
-    def _keep(self) -> None:
-        kept = {"job": self._job, "batch": self._batch, "answers": self._answers}
-        beside = self._file.with_suffix(".new")
-        beside.write_text(json.dumps(kept))
-        os.replace(beside, self._file)
+    def _batch(self, results: DataFrame, batch: int) -> None:
+        """The sink of the streaming query."""
+        replies = [pickle.loads(row.told) for row in results.collect()]
+        outcomes: list[Outcome] = [outcome for _, outcome in sorted(replies, key=lambda r: r[0])]
+        with self._lock:
+            version = max((outcome.version for outcome in outcomes), default=self._stood)
+            ops = self.catalog.refresh().between(self._stood, version)
+            self.planner.stand(ops)
+            self._stood = max(self._stood, version)
+            self._open_sinks(ops)
+            answers = merge(outcomes, self.planner.standing)
+        for name, sink in self._sinks.items():
+            mine = [answer for answer in answers if answer.query == name]
+            if mine:
+                sink.write(batch, mine)
+        rest = [a for a in answers if a.query not in self._sinks] if self._sinks else answers
+        self._count(batch, outcomes, len(answers))
+        self._take(Batch(batch, rest, [outcome.news for outcome in outcomes]))
+        self._settle()
+
+    def _open_sinks(self, ops: Sequence[Op]) -> None:
+        for op in ops:
+            if isinstance(op, Register) and op.sink is not None:
+                self._sinks[op.name] = _open(op.sink, op.spec, self.folder)
+            elif isinstance(op, Drop) and op.name in self._sinks:
+                self._sinks.pop(op.name).close()
+
+    def _count(self, batch: int, outcomes: list[Outcome], answers: int) -> None:
+        now, figures = time.monotonic(), self.figures
+        news = [outcome.news for outcome in outcomes]
+        events = sum(count for count, _ in news[0].read.values()) if news else 0
+        figures.batch, figures.batches = batch, figures.batches + 1
+        figures.events += events
+        figures.answers += answers
+        figures.batch_seconds, self._last = now - self._last, now
+        rate = events / max(1e-6, figures.batch_seconds)
+        figures.rate = rate if figures.batches < 3 else figures.rate + 0.3 * (rate - figures.rate)
+        figures.late += sum(news[0].late.values()) if news else 0
+        figures.rejected += sum(len(n.rejects) for n in news)
+        figures.shard_seconds = [n.seconds for n in news]
+        figures.state_bytes = sum(n.held for n in news)
+        figures.segments = sum(n.segments for n in news)
+        figures.rebuilt += sum(n.rebuilt for n in news)
+        if news:
+            figures.stream_time = min(n.now for n in news)
+            lag = time.time() - figures.stream_time / 1000
+            figures.lag_seconds = lag if abs(lag) < 86_400 else None
+        for shard, n in enumerate(news):
+            self.balancer.load.told(shard, n.seconds, n.held)
+
+    def _settle(self) -> None:
+        """Queries whose new shard has seen as much as their windows reach back change over."""
+        with self._lock:
+            now = self.figures.stream_time or 0
+            for name, (shard, span, since) in list(self._moving.items()):
+                if name not in self.queries:
+                    del self._moving[name]
+                elif now > since + span:
+                    del self._moving[name]
+                    self._enter([Switch(name, shard)])
 
 
-def _tell(progress: Progress, all_news: list[News]) -> None:
-    for news in all_news:
-        for stream, (events, size) in news.read.items():
-            progress.read(stream, events, size)
-        for reject in news.rejects:
-            progress.rejected(reject)
-        for stream, count in news.late.items():
-            progress.late(stream, count)
+def _open(sink: str, spec: QuerySpec, folder: Path) -> Sink:
+    run = json.loads((folder / "kelda.json").read_text())["id"]
+    shape = shape_of(parse_spec(spec), None if spec.output is None else Output(spec.output))
+    return open_sink(sink, query=spec.name, shape=shape, run=run, ledger=folder / "sinks" / spec.name)
+
+
+def _check_path(stream: StreamSource) -> None:
+    address = read_address(stream.path)
+    if address.scheme in ("file", "replay") and not Path(address.place).is_file():
+        raise InputError(f"cannot read {address.place}: there is no such file")
+
+
+def _absolute(stream: StreamSource) -> StreamSource:
+    """Plain paths in full: the process that reads them may stand elsewhere."""
+    path = Path(stream.path)
+    return replace(stream, path=str(path.absolute())) if path.exists() else stream
+
+
+def _open_folder(folder: Path, setup: Setup) -> None:
+    """The checkpoint folder is new, or that of the same streams, graphs and shards."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mine = hashlib.sha256(repr(setup).encode()).hexdigest()
+    file = folder / "kelda.json"
+    if file.exists():
+        if json.loads(file.read_text())["setup"] != mine:
+            raise UsageError(
+                f"the checkpoint {folder} belongs to another job (other streams, graphs or shards); "
+                "use another folder, or delete this one to start from the beginning"
+            )
+    elif any(folder.iterdir()):
+        raise UsageError(f"{folder} is not empty and not a checkpoint of Kelda; use another folder")
+    else:
+        whole(file, json.dumps({"setup": mine, "id": uuid.uuid4().hex}).encode())
+    for flag in folder.glob("running-*"):  # of a run that was killed
+        flag.unlink(missing_ok=True)
+
+
+def forget(folder: Path) -> None:
+    """Remove a checkpoint folder."""
+    shutil.rmtree(folder, ignore_errors=True)

@@ -26,8 +26,6 @@ _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
 
 # What a running session can still be told; set on a session of our own, so that a caller's stays as it is.
 STREAMING = {
-    # One shard, one task. More would be empty tasks, each with its commit to the state store.
-    "spark.sql.shuffle.partitions": "1",
     # A batch's plan is always the same; planning it anew in the middle only costs time.
     "spark.sql.adaptive.enabled": "false",
     # transformWithState works on RocksDB alone.
@@ -48,7 +46,7 @@ STREAMING = {
 }
 
 
-def session(master: str = "local[*]") -> SparkSession:
+def session(master: str = "local[*]", shards: int = 1) -> SparkSession:
     """A session to run a pipeline in: of the Spark that is up in this process, or of a new one.
 
     A Spark that was started here stays up for the next run and ends with the process.
@@ -61,6 +59,8 @@ def session(master: str = "local[*]") -> SparkSession:
     spark = (running or start(master)).newSession()
     for name, value in STREAMING.items():
         spark.conf.set(name, value)
+    # A task for each shard. More would be empty tasks, each with its commit to the state store.
+    spark.conf.set("spark.sql.shuffle.partitions", str(shards))
     return spark
 
 
@@ -108,6 +108,10 @@ def start(master: str, *, java_options: str | None = None) -> SparkSession:
         # Python workers stay from batch to batch: a start costs a second, and they hold the evaluator.
         "spark.python.worker.reuse": "true",
         "spark.python.worker.idleTimeoutSeconds": "0",
+        # Workers are forked from a process that has imported everything.
+        "spark.python.daemon.module": "kelda.spark.daemon",
+        # A shard goes to whichever executor is free: its host there stands up from the state store.
+        "spark.locality.wait": "0s",
         # Between the JVM and Python on one machine: sockets that need no network and no port.
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.driver.extraJavaOptions": java_options,

@@ -23,7 +23,7 @@ PATIENCE = 180  # seconds for the JVM to write the archive
 
 def warm() -> Path:
     """Write the archive; returns where it is."""
-    from kelda.spark.pipeline import run
+    from kelda.spark.run import run
 
     path = archive()
     path.parent.mkdir(parents=True, exist_ok=True)

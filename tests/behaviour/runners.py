@@ -62,7 +62,7 @@ def on_inprocess_one_by_one(world: World, cases: Iterable[Case], folder: Path) -
 
 
 def on_spark(world: World, cases: Iterable[Case], folder: Path) -> Answers:
-    from kelda.spark import pipeline
+    from kelda.spark import run as pipeline
 
     return collect(pipeline.run(job_of(world, cases, folder, batch_events=4), master="local[2]"))
 

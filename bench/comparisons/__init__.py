@@ -1,0 +1,1 @@
+"""What else could answer the same queries, run beside us on the same data."""

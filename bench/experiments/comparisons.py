@@ -1,0 +1,69 @@
+"""Others beside us, in the same run on the same machine: as ratios of CPU time."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from bench.comparisons import oxigraph
+from bench.experiments.base import Case, Experiment, Plot
+from bench.experiments.loads import SHAPES
+from bench.harness.families import NAMES, load, missing
+
+
+TYPICAL = {  # a join or an aggregate of each family
+    "lsbench": ("L3", "L4", "L5"),
+    "srbench": ("Q4",),
+    "citybench": ("Q1",),
+    "taxi": ("Q1", "Q2", "Q3"),
+    "conference": (),
+}
+
+
+def windowed(full: bool) -> list[Case]:
+    """One query of each family, in RSP-QL or C-SPARQL, whose windows move in steps."""
+    cases = []
+    for name in NAMES:
+        if missing(name):
+            continue
+        some = [q for q in load(name).queries if oxigraph.can_say(q)]
+        for query in some if full else [q for q in some if q.name in TYPICAL[name]]:
+            params = {"family": name, "queries": [query.name], "triples": 100_000 if full else 30_000}
+            params |= SHAPES.get(name, {})
+            cases.append(
+                Case({"family": name, "query": query.name}, params, "bench.comparisons.oxigraph:measure")
+            )
+    return cases
+
+
+def structured(full: bool) -> list[Case]:
+    from bench.baselines import CASES  # type: ignore[import-not-found]
+
+    return [Case(*case) for case in CASES(full)]
+
+
+def no_baselines() -> str:
+    if importlib.util.find_spec("bench.baselines") is None:
+        return "the hand-written Structured Streaming programs (bench/baselines) have not been written yet"
+    return ""
+
+
+EXPERIMENTS = (
+    Experiment(
+        name="vs.oxigraph",
+        title="Asking Oxigraph again at each report",
+        columns=("cpu_us", "theirs_cpu_us", "ratio", "reports", "answers", "same_answers"),
+        cases=windowed,
+        differs="The same windows, kept up to date in an Oxigraph store (what came is added, what left is "
+        "removed), and the query asked of it as SPARQL at each report. Both send whole "
+        "answers. The ratio is of CPU times.",
+        plots=(Plot("family", "ratio"),),
+        missing=lambda: "" if any(not missing(n) for n in NAMES) else "no family has been written yet",
+    ),
+    Experiment(
+        name="vs.structured",
+        title="Hand-written Structured Streaming",
+        columns=("triples_per_s", "theirs_per_s", "ratio", "answers"),
+        cases=structured,
+        missing=no_baselines,
+    ),
+)

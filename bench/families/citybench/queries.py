@@ -1,0 +1,248 @@
+"""What people in a city ask: the questions of CityBench, Q1 to Q12.
+
+The questions are CityBench's; the texts are ours. Where CityBench joins all sensors of a kind with each
+other, we take their union: nobody asks for every pair of readings.
+
+Texts are written once, with `IN road1 { … }` for a window, and said in each dialect.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bench.families.base import BenchQuery
+from bench.families.citybench.generator import (
+    CES,
+    CT,
+    EVENTS,
+    LOCATION,
+    OWLSSC,
+    PARKING,
+    POLLUTION,
+    SAO,
+    SSN,
+    TRAFFIC,
+    WEATHER,
+)
+
+STREAMS = {
+    **{f"road{i}": stream for i, stream in enumerate(TRAFFIC, 1)},
+    **{f"parking{i}": stream for i, stream in enumerate(PARKING, 1)},
+    **{f"air{i}": stream for i, stream in enumerate(POLLUTION, 1)},
+    "weather": WEATHER,
+    "user": LOCATION,
+}
+
+PREFIXES = f"""PREFIX ssn: <{SSN}>
+PREFIX sao: <{SAO}>
+PREFIX ct: <{CT}>
+PREFIX ces: <{CES}>
+PREFIX owlssc: <{OWLSSC}>
+PREFIX : <{EVENTS}>
+"""
+
+SAME = "C-SPARQL and RSP-QL send all answers at each step, CQELS-QL those that are new, when they are new."
+PLACE = re.compile(r"\bIN (\w+) \{")
+
+
+def _query(
+    name: str,
+    question: str,
+    select: str,
+    group: str,
+    *,
+    span: str = "3s",
+    step: str = "1s",
+    slide: str = "",
+    tail: str = "",
+    notes: str = "",
+) -> BenchQuery:
+    """The windows of a query are all alike: `span` long, in C-SPARQL and RSP-QL with a `step`, in CQELS-QL
+    with a `slide` if it is given."""
+    used = list(dict.fromkeys(PLACE.findall(group)))
+    sliding = f" SLIDE {slide}" if slide else ""
+
+    def text(opening: str, dataset: str, place: str) -> str:
+        said = PLACE.sub(lambda found: place.format(found[1], STREAMS[found[1]]), group)
+        windows = "".join(
+            dataset.format(w, STREAMS[w]) + f" [RANGE {span} STEP {step}]\n" for w in used if dataset
+        )
+        return f"{opening}SELECT {select}\n{windows}WHERE {{\n  {said}\n}}\n{tail}"
+
+    return BenchQuery(
+        name,
+        question,
+        {
+            "cqels": text(PREFIXES, "", "STREAM <{1}> " + f"[RANGE {span}{sliding}] {{{{"),
+            "csparql": text(
+                f"REGISTER QUERY {name} AS\n{PREFIXES}", "FROM NAMED STREAM <{1}>", "GRAPH <{1}> {{"
+            ),
+            "rspql": text(
+                f"{PREFIXES}REGISTER RSTREAM <urn:{name}> AS\n",
+                "FROM NAMED WINDOW <urn:w:{0}> ON <{1}>",
+                "WINDOW <urn:w:{0}> {{",
+            ),
+        },
+        streams=tuple(STREAMS[w] for w in used),
+        stored=True,
+        notes=(notes + " " + SAME).strip(),
+    )
+
+
+def observed(window: str, value: str, kind: str, *, at: str = "") -> str:
+    """A value of that kind in the window; with `at`, where it was observed too."""
+    ob, p = f"?{value}Ob", f"?{value}Property"
+    place = f" {p} ssn:isPropertyOf ?{at} ." if at else ""
+    return f"IN {window} {{ {ob} ssn:observedProperty {p} ; sao:hasValue ?{value} }} {p} a ct:{kind} .{place}"
+
+
+def either(windows: tuple[str, ...], value: str, kind: str, *, at: str = "") -> str:
+    """The same over several windows, all of them together."""
+    p = f"?{value}Property"
+    place = f" {p} ssn:isPropertyOf ?{at} ." if at else ""
+    parts = (f"{{ IN {w} {{ ?ob ssn:observedProperty {p} ; sao:hasValue ?{value} }} }}" for w in windows)
+    return " UNION\n  ".join(parts) + f"\n  {p} a ct:{kind} .{place}"
+
+
+def start_of(foi: str) -> str:
+    """Where a feature of interest of the repository is."""
+    return f"?{foi} ct:hasStartLatitude ?latitude1 ; ct:hasStartLongitude ?longitude1 ."
+
+
+def near(kilometres: float) -> str:
+    """The distance of two places, squared, and that it is below so many kilometres: at 56° north a degree is
+    111 km to the north and 62 km to the east."""
+    return (
+        "BIND((?latitude1 - ?latitude2) * 111 AS ?north) BIND((?longitude1 - ?longitude2) * 62 AS ?east)\n"
+        f"  BIND(?north * ?north + ?east * ?east AS ?squared) FILTER(?squared < {kilometres * kilometres})"
+    )
+
+
+def event(category: str) -> str:
+    """An event of the city, and where it is."""
+    return (
+        f'?event owlssc:serviceCategoryName "{category}" ; sao:value ?title .\n'
+        "  ?event ssn:featureOfInterest ?context . ?context ct:hasFirstNode ?node .\n"
+        "  ?node ct:hasLatitude ?latitude2 ; ct:hasLongitude ?longitude2 ."
+    )
+
+
+USER_AT = (
+    "IN user { ?here ct:hasFirstNode ?at . ?at ct:hasLatitude ?latitude2 ; ct:hasLongitude ?longitude2 }"
+)
+BOTH_ROADS = (
+    observed("road1", "level1", "CongestionLevel") + "\n  " + observed("road2", "level2", "CongestionLevel")
+)
+GARAGES = (
+    either(("parking1", "parking2"), "vacancy", "ParkingVacancy", at="garage")
+    + "\n  "
+    + start_of("garage")
+    + "\n"
+)
+
+QUERIES = (
+    _query(
+        "Q1",
+        "What is the traffic congestion level on each road of my planned journey?",
+        "?level1Ob ?level2Ob ?level1 ?level2",
+        BOTH_ROADS,
+    ),
+    _query(
+        "Q2",
+        "What are the traffic congestion level and the weather on each road of my planned journey?",
+        "?level1 ?level2 ?temperature ?humidity ?wind",
+        BOTH_ROADS + "\n  IN weather {\n"
+        "    ?o1 ssn:observedProperty ?p1 ; sao:hasValue ?temperature . "
+        "?o2 ssn:observedProperty ?p2 ; sao:hasValue ?humidity .\n"
+        "    ?o3 ssn:observedProperty ?p3 ; sao:hasValue ?wind }\n"
+        "  ?p1 a ct:Temperature . ?p2 a ct:Humidity . ?p3 a ct:WindSpeed .",
+    ),
+    _query(
+        "Q3",
+        "What are the average congestion level and the estimated travel time to my destination?",
+        "?congestion ?time",
+        "{ SELECT (AVG(?level) AS ?congestion) WHERE {\n  "
+        + either(("road1", "road2"), "level", "CongestionLevel")
+        + " } }\n  { SELECT (AVG(?seconds1) + AVG(?seconds2) AS ?time) WHERE {\n  "
+        + observed("road1", "seconds1", "EstimatedTime")
+        + "\n  "
+        + observed("road2", "seconds2", "EstimatedTime")
+        + " } }",
+    ),
+    _query(
+        "Q4",
+        "Which cultural event that is on now is closest to my current location?",
+        "?title ?squared",
+        f"{USER_AT.replace('latitude2', 'latitude1').replace('longitude2', 'longitude1')}\n"
+        f"  {event('cultural_event')}\n  {near(2)}",
+        tail="ORDER BY ?squared LIMIT 1",
+        notes="Of all places where the user was in the window, the one closest to an event counts.",
+    ),
+    _query(
+        "Q5",
+        "What is the traffic congestion level on the road where a given cultural event takes place?",
+        "?levelOb ?level ?title",
+        f"{observed('road1', 'level', 'CongestionLevel', at='road')}\n  {start_of('road')}\n"
+        f"  {event('cultural_event')}\n  FILTER(?event = :CulturalEvent1)\n  {near(0.5)}",
+    ),
+    _query(
+        "Q6",
+        "What are the current parking conditions within 1 km of my current location?",
+        "?ob ?garage ?vacancy",
+        f"{GARAGES}  {USER_AT}\n  {near(1)}",
+    ),
+    _query(
+        "Q7",
+        "Tell me whenever a parking place near my destination is getting full.",
+        "?ob ?garage ?vacancy",
+        f"{GARAGES}"
+        "  BIND(56.155 AS ?latitude2) BIND(10.21 AS ?longitude2)\n"
+        f"  {near(1)} FILTER(?vacancy < 20)",
+    ),
+    _query(
+        "Q8",
+        "Which parking places are available near a library event now?",
+        "?ob ?title ?garage ?vacancy",
+        f"{GARAGES}  {event('library_event')}\n  {near(0.5)} FILTER(?vacancy > 0)",
+    ),
+    _query(
+        "Q9",
+        "What is the parking availability near the city event with the cheapest tickets?",
+        "?ob ?title ?garage ?vacancy",
+        f"{GARAGES}  {event('cultural_event')} ?event ces:hasPrice ?cheapest .\n"
+        '  { SELECT (MIN(?price) AS ?cheapest) WHERE { ?any owlssc:serviceCategoryName "cultural_event" ; '
+        "ces:hasPrice ?price } }\n"
+        f"  {near(0.5)}",
+    ),
+    _query(
+        "Q10",
+        "Tell me every 10 minutes which is the most polluted area of the city.",
+        "?area (MAX(?index) AS ?worst)",
+        either(tuple(f"air{i}" for i in range(1, 6)), "index", "API", at="area"),
+        span="10m",
+        step="10m",
+        slide="10m",
+        tail="GROUP BY ?area ORDER BY DESC(?worst) LIMIT 1",
+    ),
+    _query(
+        "Q11",
+        "Tell me whenever the weather sensors have reported nothing for 10 minutes.",
+        "DISTINCT ?sensor",
+        "?sensor ssn:observes ?property . ?property a ct:Temperature .\n"
+        "  IN user { ?here ssn:observedBy ?alive }\n"
+        "  FILTER NOT EXISTS { IN weather { ?ob ssn:observedBy ?sensor } }",
+        span="10m",
+        step="1m",
+        notes="Told while other sensors are heard: the user's, whose stream shows that time goes on.",
+    ),
+    _query(
+        "Q12",
+        "Tell me whenever the congestion on a given road has been above a threshold more than 3 times within "
+        "the last 20 minutes.",
+        "?levelProperty (COUNT(?level) AS ?times)",
+        f"{observed('road1', 'level', 'CongestionLevel')}\n  FILTER(?level > 70)",
+        span="20m",
+        step="1m",
+        tail="GROUP BY ?levelProperty HAVING (COUNT(?level) > 3)",
+    ),
+)

@@ -1,0 +1,107 @@
+"""Experiments run one case after another, each case in a process of its own, with progress on stderr."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from bench.experiments.base import Case, Experiment
+from bench.harness.child import run_in_child
+from bench.harness.report import Report, Result
+from kelda.errors import KeldaError
+
+OUT_OF_TIME = "left out: the time was up"
+
+
+def run(
+    experiments: list[Experiment],
+    report: Report,
+    *,
+    full: bool,
+    seconds: float | None = None,
+    most: int | None = None,
+    on_result: Callable[[Result], None] = lambda _: None,
+    console: Console | None = None,
+) -> None:
+    """Run them all into the report.
+
+    After `seconds` no further case is begun, and the rows say so. Of an experiment with more than `most`
+    cases, so many are run, evenly chosen."""
+    plans: list[tuple[Experiment, Result, list[Case]]] = []
+    for experiment in experiments:
+        result = blank(experiment)
+        cases = [] if result.missing else experiment.cases(full)
+        if most is not None and len(cases) > most:
+            result.differs += f" {most} of {len(cases)} cases."
+            cases = [cases[i * len(cases) // most] for i in range(most)]
+        plans.append((experiment, result, cases))
+    began = time.monotonic()
+    until = None if seconds is None else began + seconds
+    total = sum(len(cases) for _, _, cases in plans)
+    with Progress(
+        TextColumn("{task.description:32}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console or Console(stderr=True),
+        transient=True,
+    ) as progress:
+        bar = progress.add_task("benchmarks", total=total)
+        for experiment, result, cases in plans:
+            start = time.monotonic()
+            for case in cases:
+                progress.update(
+                    bar, description=f"{experiment.name} {' '.join(map(str, case.label.values()))}"
+                )
+                result.rows.append(row(case, until))
+                progress.advance(bar)
+            result.seconds = time.monotonic() - start
+            report.results.append(result)
+            on_result(result)
+
+
+def blank(experiment: Experiment) -> Result:
+    """The experiment's result before anything was measured."""
+    paper = experiment.paper
+    return Result(
+        name=experiment.name,
+        title=experiment.title,
+        columns=list(experiment.columns),
+        paper=paper.name if paper else "",
+        hardware=paper.hardware if paper else "",
+        setup=experiment.setup,
+        differs=experiment.differs,
+        plots=[asdict(plot) for plot in experiment.plots],
+        missing=experiment.missing(),
+    )
+
+
+def row(case: Case, until: float | None) -> dict[str, Any]:
+    """The case measured. What went wrong is a row too."""
+    found: dict[str, Any] = {
+        "label": case.label,
+        "paper": case.paper,
+        "call": case.call,
+        "params": case.params,
+    }
+    left = None if until is None else until - time.monotonic()
+    if left is not None and left <= 0:
+        return found | {"problem": OUT_OF_TIME}
+    try:
+        return found | {"figures": run_in_child(case.call, case.params, timeout=left)}
+    except KeldaError as problem:
+        return found | {"problem": str(problem)}

@@ -1,0 +1,259 @@
+"""What a shard must keep to stand up again: the rows that its windows still need, step by step.
+
+A *segment* is what one step delivered: the rows of each stream with their terms. The engine's state is a
+function of the rows that stand in windows, so an evaluator that is fed the segments again, from the
+oldest that any window needs, is the same as one that has seen everything. `Keeper` tells which segments
+those are; `Memory` is the little that is not in rows: clocks, numbering, and what waits for its instant.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kelda.engine.clock import FOREVER, Clock
+from kelda.engine.deltas import Ids
+from kelda.engine.incremental import IncrementalEvaluator
+from kelda.engine.intervals import (
+    CountIntervals,
+    Intervals,
+    SessionIntervals,
+    StatedIntervals,
+    StreamRows,
+    TimeIntervals,
+)
+from kelda.engine.nodes import Step
+from kelda.engine.report import When
+from kelda.engine.reporter import Asker
+from kelda.rdf.dictionary import Dictionary, Entries
+
+# ------------------------------------------------------------------------------ one segment
+
+
+def pack_rows(rows: StreamRows) -> tuple[Any, ...]:
+    """Rows without those that are there for their time alone, and times as runs."""
+    sent = np.flatnonzero(rows.s)
+    heads = np.flatnonzero(np.concatenate([[True], np.diff(rows.time) != 0]))
+    each = len(rows) > 0 and int(rows.event[-1] - rows.event[0]) == len(rows) - 1
+    return (
+        len(rows),
+        int(rows.row[0]),
+        int(rows.event[0]) if each else rows.event,
+        heads,
+        rows.time[heads],
+        sent if len(sent) < len(rows) else None,
+        rows.s[sent],
+        rows.p[sent],
+        rows.o[sent],
+    )
+
+
+def unpack_rows(packed: tuple[Any, ...]) -> StreamRows:
+    """What `pack_rows` packed."""
+    size, row, event, heads, times, sent, *parts = packed
+    time = np.repeat(times, np.diff(np.append(heads, size)))
+    if sent is not None:
+        full = np.zeros((3, size), np.int64)
+        full[:, sent] = parts
+        parts = list(full)
+    events = np.arange(event, event + size) if isinstance(event, int) else event
+    s, p, o = parts
+    return StreamRows(s, p, o, time, events, np.arange(row, row + size))
+
+
+def pack_step(step: Step, since: int, dictionary: Dictionary) -> bytes:
+    """A step as bytes; `since` is the instant up to which the step before it went."""
+    rows = {stream: pack_rows(some) for stream, some in step.rows.items() if len(some)}
+    ids = [part for packed in rows.values() for part in packed[6:]]
+    entries = dictionary.entries_of(np.concatenate(ids)) if ids else None
+    return pickle.dumps((since, step.until, rows, entries), pickle.HIGHEST_PROTOCOL)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A step to be taken again."""
+
+    since: int
+    until: int
+    rows: dict[str, StreamRows]
+    entries: Entries | None
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Segment:
+        """From `pack_step`."""
+        since, until, rows, entries = pickle.loads(data)
+        return cls(since, until, {stream: unpack_rows(some) for stream, some in rows.items()}, entries)
+
+
+# ------------------------------------------------------------------------------ which are needed
+
+
+@dataclass(slots=True)
+class Span:
+    """What is remembered of a segment: its last time, row and event on each stream."""
+
+    last: dict[str, tuple[int, int, int]]
+    stated: int = -FOREVER  # the latest end that its rows have by stated times
+
+
+@dataclass(slots=True)
+class Keeper:
+    """Follows an evaluator and tells which segments its windows still need."""
+
+    evaluator: IncrementalEvaluator
+    ends: dict[int, list[int]] = field(default_factory=dict)  # of the last sessions, by their intervals
+    paused: dict[str, int] = field(default_factory=dict)  # since when queries are paused
+
+    def span(self, step: Step) -> Span:
+        """What to remember of a step that has been taken."""
+        span = Span(
+            {
+                stream: (int(rows.time[-1]), int(rows.row[-1]), int(rows.event[-1]))
+                for stream, rows in step.rows.items()
+                if len(rows)
+            }
+        )
+        for network in self.evaluator.networks():
+            for _, intervals in network.streams:
+                if isinstance(intervals, StatedIntervals):
+                    span.stated = max(span.stated, int(intervals.leave.max(initial=-FOREVER)))
+                elif isinstance(intervals, SessionIntervals):
+                    known = self.ends.setdefault(id(intervals), [])
+                    known += [int(end) for end in intervals.closed if not known or end > known[-1]]
+                    del known[:-2]
+        return span
+
+    def needs(self, span: Span) -> bool:
+        """Whether some window may still need a row of the segment."""
+        now = self.evaluator.now
+        for network in self.evaluator.networks():
+            report = network.reporter.report
+            margin = 0
+            if report.when is When.PERIODIC:
+                margin = report.every or 0
+            elif report.when is When.WINDOW_CLOSE:
+                margin = max([getattr(i, "slide", None) or 0 for _, i in network.streams], default=0)
+            since = now - margin
+            if network.reporter.paused:
+                since = min(since, self.paused.setdefault(network.name, now) - margin)
+            else:
+                self.paused.pop(network.name, None)
+            for stream, intervals in network.streams:
+                if stream in span.last and self._needs(intervals, span, stream, since):
+                    return True
+        return False
+
+    def _needs(self, intervals: Intervals, span: Span, stream: str, since: int) -> bool:
+        """Whether a row of the segment is inside at some instant after `since`."""
+        time, row, event = span.last[stream]
+        match intervals:
+            case TimeIntervals():
+                return int(intervals.of(np.array([time], np.int64))[1][0]) > since
+            case StatedIntervals():
+                return span.stated > since
+            case SessionIntervals():
+                ends = self.ends.get(id(intervals), [])
+                return len(ends) < 2 or time > ends[-2]
+            case CountIntervals():
+                after = int(np.searchsorted(intervals.history, since, "right"))
+                if not after and len(intervals.history):
+                    return True  # its memory does not reach back to `since`
+                gone = intervals.seen - len(intervals.history) + after - intervals.count - intervals.step
+                return (row if intervals.by_triple else event) - (intervals.first or 0) >= gone
+
+
+# ------------------------------------------------------------------------------ the rest
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is not in segments."""
+
+    clock: Clock
+    late: dict[str, int]
+    pending: dict[str, tuple[list[tuple[Ids, ...]], int, int]]
+    arrival: int
+    now: int
+    firsts: dict[tuple[str, int], int]  # of count windows: by query and place
+    asked: dict[str, int | None]  # the last answer of ASK
+    entries: Entries | None
+    fallback: bytes | None
+
+
+def memory_of(evaluator: IncrementalEvaluator) -> Memory:
+    """To be stored with the segments after each batch."""
+    pending = {
+        stream: ([tuple(np.ascontiguousarray(a) for a in part) for part in p.parts], p.events, p.rows)
+        for stream, p in evaluator.pending.items()
+    }
+    ids = [a for parts, _, _ in pending.values() for part in parts for a in part[:3]]
+    firsts, asked = {}, {}
+    for network in evaluator.networks():
+        if isinstance(network.reporter, Asker):
+            asked[network.name] = network.reporter.last
+        for i, (_, intervals) in enumerate(network.streams):
+            if isinstance(intervals, CountIntervals) and intervals.first is not None:
+                for name in evaluator.names_of(network):
+                    firsts[name, i] = intervals.first
+    return Memory(
+        evaluator.clock,
+        evaluator.late,
+        pending,
+        evaluator.arrival,
+        evaluator.now,
+        firsts,
+        asked,
+        evaluator.dictionary.entries_of(np.concatenate(ids)) if ids else None,
+        evaluator.fallback.snapshot() if evaluator.fallback.queries else None,
+    )
+
+
+def stand_up(
+    evaluator: IncrementalEvaluator,
+    memory: Memory,
+    batches: Sequence[tuple[int, Sequence[Segment]]],
+    register: Callable[[int | None], None],
+    retaken: Callable[[Segment], None],
+) -> None:
+    """Bring an evaluator without queries to where another one was when it left `memory` and `batches`.
+
+    Batches have numbers (of any kind); `register(b)` applies what holds from batch b on, and
+    `register(None)`, first of all, what held before them. `retaken` is told of each
+    segment when it has been taken again."""
+    every = [segment for _, segments in batches for segment in segments]
+    evaluator.now = every[0].since if every else memory.now
+    register(None)
+    begin = {stream: (rows, events) for stream, (_, events, rows) in memory.pending.items()}
+    for segment in reversed(every):
+        begin |= {s: (int(rows.row[0]), int(rows.event[0])) for s, rows in segment.rows.items()}
+    for network in evaluator.networks():
+        for i, (stream, intervals) in enumerate(network.streams):
+            if not isinstance(intervals, CountIntervals):
+                continue
+            known = [memory.firsts[n, i] for n in evaluator.names_of(network) if (n, i) in memory.firsts]
+            if known:
+                intervals.first = min(known)
+                intervals.seen = begin[stream][0 if intervals.by_triple else 1] - intervals.first
+    for batch, segments in batches:
+        register(batch)
+        for segment in segments:
+            if segment.entries is not None:
+                evaluator.dictionary.add_entries(segment.entries)
+            evaluator.retake(segment.until, segment.rows)
+            retaken(segment)
+    evaluator.retake(memory.now, {})
+    if memory.entries is not None:
+        evaluator.dictionary.add_entries(memory.entries)
+    evaluator.clock, evaluator.late, evaluator.arrival = memory.clock, memory.late, memory.arrival
+    for stream, (parts, events, rows) in memory.pending.items():
+        pending = evaluator.pending[stream]
+        pending.parts, pending.events, pending.rows = parts, events, rows  # type: ignore[assignment]
+    for network in evaluator.networks():
+        if isinstance(network.reporter, Asker):
+            network.reporter.last = memory.asked.get(network.name)
+    if memory.fallback is not None:
+        evaluator.fallback.restore(memory.fallback)

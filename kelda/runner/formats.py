@@ -1,0 +1,334 @@
+"""Answers for programs: what a query's columns are, and its answers as bytes that can be appended.
+
+A file of answers is `head()` once, then the `body` of one batch after the other, so a file that ends
+behind any batch is whole. The RDF formats (N-Quads, RDF Messages) are for CONSTRUCT and DESCRIBE: an
+answer becomes one event of a stream that `kelda.rdf.framing` reads back, with its time and its bounds.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import quote
+
+from pyoxigraph import BlankNode, Literal, NamedNode, Triple
+
+from kelda.engine.answer import Answer, Value
+from kelda.engine.report import output_of
+from kelda.errors import UsageError
+from kelda.lang import algebra as A
+from kelda.rdf.framings.eventtime import TIME_PREDICATES, to_ms
+from kelda.rdf.times import XSD, ms_to_literal
+
+TIME_PREDICATE = TIME_PREDICATES[0]  # what a reader looks for first when nobody names a predicate
+
+Cell = Value | bool | tuple[Triple, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a writer knows of a query before its first answer: its columns and prefixes, what kind of
+    answers it gives, and which differences it sends (None: not told)."""
+
+    columns: tuple[str, ...]
+    prefixes: tuple[tuple[str, str], ...] = ()
+    form: A.Form | None = None
+    output: A.Output | None = None
+
+
+def shape_of(query: A.Query, output: A.Output | None = None) -> Shape:
+    """The shape of a query. Its columns are its variables, or `triples` or `boolean`; `output` is what
+    it was told to send at registration."""
+    match query.form:
+        case A.Form.ASK:
+            columns: tuple[str, ...] = ("boolean",)
+        case A.Form.CONSTRUCT | A.Form.DESCRIBE:
+            columns = ("triples",)
+        case A.Form.SELECT:
+            columns = selected(query.pattern)
+    return Shape(columns, query.prefixes, query.form, output or output_of(query))
+
+
+def selected(pattern: A.Pattern) -> tuple[str, ...]:
+    """The variables of the outermost projection."""
+    while not isinstance(pattern, A.Project):
+        inner = getattr(pattern, "pattern", None)
+        if not isinstance(inner, A.Pattern):
+            return ()
+        pattern = inner
+    return tuple(v.name for v in pattern.vars if not v.name.startswith("."))
+
+
+def cells_of(answer: Answer) -> Mapping[str, Cell]:
+    """What the answer puts in which column."""
+    if answer.bindings is not None:
+        return answer.bindings
+    if answer.triples is not None:
+        return {"triples": answer.triples}
+    return {"boolean": bool(answer.boolean)}
+
+
+def plain(value: Cell) -> str:
+    """The bare text of a value: an IRI without brackets, a literal without its type."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return "\n".join(f"{t} ." for t in value)
+        case Triple():
+            return str(value)
+        case BlankNode():
+            return f"_:{value.value}"
+    return value.value
+
+
+def exact(value: Cell) -> str:
+    """The N-Triples text of a value, of which the term can be made again.
+
+    >>> exact(Literal("chat", language="fr"))
+    '"chat"@fr'
+    """
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return "".join(f"{t} .\n" for t in value)
+        case Triple():
+            return f"<<( {value} )>>"
+    return str(value)
+
+
+# ---------------------------------------------------------------------------------- formats
+
+
+class Format(Protocol):
+    """A way to write answers. `columns` is None where they are yet to be learnt from the first answers;
+    a format without columns has none to learn, and says ()."""
+
+    suffix: str
+    columns: tuple[str, ...] | None
+
+    def head(self) -> bytes:
+        """What a file begins with."""
+        ...
+
+    def body(self, answers: Sequence[Answer]) -> bytes:
+        """The answers, to be put behind what is there."""
+        ...
+
+
+def columns_in(answers: Iterable[Answer]) -> tuple[str, ...]:
+    """The columns that these answers fill, in order of appearance."""
+    return tuple(dict.fromkeys(name for answer in answers for name in cells_of(answer)))
+
+
+def check_columns(columns: tuple[str, ...], answers: Sequence[Answer]) -> None:
+    """Refuse answers with a variable that has no column: it would be lost."""
+    missing = set(columns_in(answers)) - set(columns)
+    if missing:
+        raise UsageError(
+            f"no column for ?{', ?'.join(sorted(missing))}: the columns are {', '.join(columns) or 'none'}, "
+            "as the first answers had them; open the sink with shape=shape_of(query), which knows all"
+        )
+
+
+class Ndjson:
+    """One `Answer.to_json()` a line."""
+
+    suffix = ".ndjson"
+    columns: tuple[str, ...] | None = ()
+
+    def head(self) -> bytes:
+        return b""
+
+    def body(self, answers: Sequence[Answer]) -> bytes:
+        return "".join([answer.to_json() + "\n" for answer in answers]).encode()
+
+
+CSV_FIXED = ("query", "time", "sign")
+
+
+def csv_row(answer: Answer, columns: Iterable[str]) -> list[object]:
+    """query, time (ms), sign, then the columns; values as SPARQL 1.1 CSV has them."""
+    cells = cells_of(answer)
+    values = [plain(cells[c]) if c in cells else "" for c in columns]
+    return [answer.query, answer.time, answer.sign, *values]
+
+
+class Csv:
+    """A header, then a row an answer."""
+
+    suffix = ".csv"
+
+    def __init__(self, columns: tuple[str, ...] | None) -> None:
+        self.columns = columns
+
+    def head(self) -> bytes:
+        return self._text([[*CSV_FIXED, *(self.columns or ())]])
+
+    def body(self, answers: Sequence[Answer]) -> bytes:
+        columns = self.columns or ()
+        check_columns(columns, answers)
+        return self._text(csv_row(answer, columns) for answer in answers)
+
+    @staticmethod
+    def _text(rows: Iterable[Sequence[object]]) -> bytes:
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerows(rows)
+        return out.getvalue().encode()
+
+
+class Parquet:
+    """A table: `time` (int64, ms), `sign`, then a column for each variable, as N-Triples text, null where
+    unbound; `triples` as N-Triples text, `boolean` as a boolean. A body is a whole file: for folders.
+
+    A variable that is itself called `time` or `sign` has the column `?time` or `?sign`.
+    """
+
+    suffix = ".parquet"
+
+    def __init__(self, columns: tuple[str, ...] | None, form: A.Form | None = None) -> None:
+        self.columns, self._form = columns, form
+
+    def head(self) -> bytes:
+        return b""
+
+    def body(self, answers: Sequence[Answer]) -> bytes:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns = self.columns or ()
+        check_columns(columns, answers)
+        cells = [cells_of(answer) for answer in answers]
+        texts: dict[Cell, str] = {}  # terms come again and again
+        table: dict[str, object] = {
+            "time": pa.array([answer.time for answer in answers], pa.int64()),
+            "sign": pa.array([answer.sign for answer in answers], pa.string()),
+        }
+        asks = self._form is A.Form.ASK or any(answer.boolean is not None for answer in answers)
+        for column in columns:
+            values = [row.get(column) for row in cells]
+            if asks:
+                table[column] = pa.array(values, pa.bool_())
+                continue
+            for value in values:
+                if value is not None and value not in texts:
+                    texts[value] = exact(value)
+            name = f"?{column}" if column in ("time", "sign") else column
+            table[name] = pa.array([None if v is None else texts[v] for v in values], pa.string())
+        out = io.BytesIO()
+        pq.write_table(pa.table(table), out, compression="zstd")
+        return out.getvalue()
+
+
+class NQuads:
+    """Standard N-Quads. The triples of an answer are a named graph, and its time is said of that graph."""
+
+    suffix = ".nq"
+    columns: tuple[str, ...] | None = ()
+
+    def __init__(self, *, sign: str = "+", time_predicate: str = TIME_PREDICATE) -> None:
+        self._sign, self._predicate = sign, NamedNode(time_predicate)
+
+    def head(self) -> bytes:
+        return b""
+
+    def body(self, answers: Sequence[Answer]) -> bytes:
+        lines: list[str] = []
+        for answer in answers:
+            triples = event_of(answer, self._sign, self._predicate)
+            graph = NamedNode(event_iri(answer.query, answer.time))
+            lines.append(f"{time_triple(answer, self._predicate)} .\n")
+            lines += [f"{triple} {graph} .\n" for triple in triples]
+        return "".join(lines).encode()
+
+
+class Messages:
+    """RDF Messages in N-Triples: an answer is a message, the first triple of it says its time."""
+
+    suffix = ".messages"
+    columns: tuple[str, ...] | None = ()
+
+    def __init__(self, *, sign: str = "+", time_predicate: str = TIME_PREDICATE) -> None:
+        self._sign, self._predicate = sign, NamedNode(time_predicate)
+
+    def head(self) -> bytes:
+        return b'VERSION "1.2-messages"\n'
+
+    def body(self, answers: Sequence[Answer]) -> bytes:
+        lines: list[str] = []
+        for answer in answers:
+            triples = event_of(answer, self._sign, self._predicate)
+            lines.append(f"{time_triple(answer, self._predicate)} .\n")
+            lines += [f"{triple} .\n" for triple in triples]
+            lines.append("MESSAGE\n")
+        return "".join(lines).encode()
+
+
+# ----------------------------------------------------------------------- answers as events
+
+
+def event_iri(query: str, time: int) -> str:
+    """The name of what a query said at an instant.
+
+    >>> event_iri("http://ex/jam", 1500)
+    'urn:kelda:answer:http%3A%2F%2Fex%2Fjam:1500'
+    """
+    return f"urn:kelda:answer:{quote(query, safe='')}:{time}"
+
+
+def time_triple(answer: Answer, predicate: NamedNode) -> Triple:
+    """The triple that says the time of an answer."""
+    try:
+        when = ms_to_literal(answer.time)
+    except OverflowError:  # beyond the years that a date can have
+        when = Literal(str(answer.time), datatype=NamedNode(XSD + "integer"))
+    return Triple(NamedNode(event_iri(answer.query, answer.time)), predicate, when)
+
+
+def event_of(answer: Answer, sign: str, time_predicate: NamedNode) -> tuple[Triple, ...]:
+    """The triples of an answer, if they can be an event of a stream and be read back with its time."""
+    if answer.triples is None:
+        raise UsageError(_not_triples(answer.query))
+    if answer.sign != sign:
+        raise UsageError(_two_signs(answer.query))
+    for triple in answer.triples:
+        if triple.predicate == time_predicate:
+            said = to_ms(triple.object.value) if isinstance(triple.object, Literal) else None
+            if said is None or said > answer.time:
+                raise UsageError(
+                    f"query '{answer.query}' says {triple} at {answer.time}, and whoever reads its answers "
+                    "as a stream would take that for their time; name another time_predicate for the sink"
+                )
+    return answer.triples
+
+
+def sign_of_events(query: str, shape: Shape | None) -> str:
+    """The sign of the answers that are the events of a stream: "-" for DSTREAM, else "+".
+
+    Refuses, before there are answers, queries whose answers cannot be events.
+    """
+    if shape is None:
+        return "+"
+    if shape.form in (A.Form.SELECT, A.Form.ASK):
+        raise UsageError(_not_triples(query))
+    if shape.output is A.Output.CHANGES:
+        raise UsageError(_two_signs(query))
+    return "-" if shape.output is A.Output.DSTREAM else "+"
+
+
+def _not_triples(query: str) -> str:
+    return (
+        f"query '{query}' answers with rows, and an RDF stream is made of triples: "
+        "write a CONSTRUCT query, or write the answers as ndjson, csv or parquet"
+    )
+
+
+def _two_signs(query: str) -> str:
+    return (
+        f"query '{query}' sends what is new and what is gone, and a stream cannot tell them apart: "
+        "let it send one of them (istream, dstream) or all (rstream), or write ndjson, csv or parquet"
+    )

@@ -1,0 +1,83 @@
+"""Bytes that outlive the process: files replaced whole, written through to the disk, and locked."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from kelda.errors import EnvironmentProblem, UsageError
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put `data` in the place of `path`: at any moment the file is the old one or the new one, whole."""
+    beside = path.with_name(temporary_name(path.name))
+    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        write_all(file, data, 0)
+        os.fsync(file)
+    finally:
+        os.close(file)
+    os.replace(beside, path)
+    sync_folder(path.parent)
+
+
+def temporary_name(name: str) -> str:
+    """What a file is called until it is whole. Hidden, so that no reader of the folder takes it."""
+    return f".{name.removeprefix('.')}.new"
+
+
+def write_all(file: int, data: bytes, offset: int) -> None:
+    """Write all of `data` at `offset`; the system may take it in portions."""
+    left = memoryview(data)
+    while left:
+        done = os.pwrite(file, left, offset)
+        left, offset = left[done:], offset + done
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new names in the folder last."""
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def open_locked(path: Path, flags: int) -> int:
+    """Open a file or folder for one writer alone; the lock goes with the process, however it ends."""
+    try:
+        file = os.open(path, flags, 0o644)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(file)
+        raise UsageError(
+            f"{path} is being written already, by this process or another; "
+            "give each query a file of its own, and end the other run first"
+        ) from error
+    return file
+
+
+def make_folder(folder: Path) -> None:
+    """The folder and those above it, if they are not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make the folder {folder}: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def explained(path: Path, batch: int) -> Iterator[None]:
+    """Say what a failed write means."""
+    try:
+        yield
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"cannot write batch {batch} to {path}: {error.strerror}; what was written before is whole, "
+            "and the batch is written when the run is taken up again"
+        ) from error

@@ -1,0 +1,74 @@
+"""The ledger of a sink that cannot take anything back: how many answers of which batch it has handed on.
+
+It is noted *behind* each hand-over, so a process that is killed may repeat the one it was in, and loses
+none. A note is a few bytes written in place, in one call: it survives the process at the price of a
+microsecond, and with `sync`, once a batch, the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from kelda.engine.answer import Answer
+from kelda.errors import UsageError
+from kelda.runner.sinks.durable import make_folder, open_locked, sync_folder, write_all
+
+_NOTE = re.compile(r" *(-?[0-9]+) +([0-9]+)\n(.*)\n", re.DOTALL)
+
+
+class Ledger:
+    """(batch, answers handed on), in a file or only in memory; `run` names the run whose batches they are."""
+
+    def __init__(self, path: Path | None, run: str = "") -> None:
+        self._batch, self._told, self._file = -1, 0, -1
+        if path is None:
+            return
+        make_folder(path.parent)
+        self._file = open_locked(path, os.O_RDWR | os.O_CREAT)
+        try:
+            self._begin(path, run)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, path: Path, run: str) -> None:
+        text = os.pread(self._file, 1 << 16, 0).decode("utf-8", "replace")
+        if not text:
+            write_all(self._file, self._note() + f"{run}\n".encode(), 0)
+            os.fsync(self._file)
+            sync_folder(path.parent)
+            return
+        kept = _NOTE.fullmatch(text)
+        if kept is None:
+            raise UsageError(f"{path} is not a ledger of Kelda; use another file")
+        if kept[3] != run:
+            raise UsageError(f"{path} is the ledger of another run; use another file, or delete it")
+        self._batch, self._told = int(kept[1]), int(kept[2])
+
+    def untold(self, batch: int, answers: Sequence[Answer]) -> Sequence[Answer]:
+        """The answers of a batch that are still to be handed on."""
+        if batch > self._batch:
+            self._batch, self._told = batch, 0
+        return answers[self._told :] if batch == self._batch else ()
+
+    def note(self, count: int = 1) -> None:
+        """`count` more answers of this batch have been handed on."""
+        self._told += count
+        if self._file >= 0:
+            write_all(self._file, self._note(), 0)
+
+    def sync(self) -> None:
+        """The batch is done: make its notes last."""
+        if self._file >= 0:
+            os.fsync(self._file)
+
+    def _note(self) -> bytes:
+        return b"%20d %20d\n" % (self._batch, self._told)
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1

@@ -1,0 +1,224 @@
+"""Where streams come from: one reader a source, chosen by the address of the stream.
+
+    reader = open_reader("replay:gps.tsnt?speed=60", source, 0, spool=folder)
+    begin = reader.start()
+    end = reader.latest(begin, 10_000)
+    for piece in reader.pieces(begin, end): ...
+    reader.commit(end)
+
+| address                          | the stream is                                    |
+|----------------------------------|--------------------------------------------------|
+| `path`, `file:path`              | a file, in any format and compression            |
+| `tail:path`                      | a file that grows                                |
+| `folder:path?pattern=…&watch=…`  | the files of a folder, also those still to come  |
+| `tcp://host:port?reconnect=…`    | what a server sends                              |
+| `replay:path?speed=…` or `rate=` | a file as if it happened now                     |
+| `push:`                          | what the application says                        |
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kelda.errors import UsageError
+from kelda.rdf.framing import RECORDS, framing_of, guess_format
+from kelda.runner.job import StreamSource
+from kelda.runner.sources.address import Address, read_address
+from kelda.runner.sources.file import FileReader
+from kelda.runner.sources.folder import FolderReader
+from kelda.runner.sources.idle import SayingWhenIdle
+from kelda.runner.sources.push import BusyError, PushReader
+from kelda.runner.sources.rate import AtMost
+from kelda.runner.sources.reader import Now, Offset, Piece, Reader, wall
+from kelda.runner.sources.replay import ReplayReader
+from kelda.runner.sources.tail import TailReader
+from kelda.runner.sources.tcp import TcpReader
+
+__all__ = ["SCHEMES", "BusyError", "Offset", "Opening", "Piece", "PushReader", "Reader", "open_reader"]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a scheme needs to know to open a reader. It reads its options from the address."""
+
+    address: Address
+    source: StreamSource
+    number: int  # of the stream in the job
+    spool: Path  # a folder of this stream's own
+    piece_records: int
+    now: Now
+
+    @property
+    def path(self) -> Path:
+        if not self.address.place:
+            raise UsageError(f"{self.address.text}: name a file, for example {self.address.scheme}:gps.tsnt")
+        return Path(self.address.place)
+
+    @property
+    def format(self) -> str:
+        """As the stream says, or by the name of the file."""
+        if self.source.format is None and self.address.scheme in ("tcp", "push"):
+            raise UsageError(
+                f"{self.address.text}: say the format of the stream <{self.source.iri}>, e.g. tsnt"
+            )
+        return self.source.format or guess_format(self.path)
+
+
+def _file(opening: Opening) -> Reader:
+    opening.address.done()
+    return FileReader(
+        opening.path,
+        opening.source,
+        opening.number,
+        format=opening.format,
+        piece_records=opening.piece_records,
+    )
+
+
+def _tail(opening: Opening) -> Reader:
+    opening.address.done()
+    return TailReader(
+        opening.path,
+        opening.source,
+        opening.number,
+        format=opening.format,
+        piece_records=opening.piece_records,
+    )
+
+
+def _folder(opening: Opening) -> Reader:
+    pattern = opening.address.option("pattern", str, "*")
+    watch = opening.address.flag("watch", False)
+    opening.address.done("pattern", "watch")
+    return FolderReader(
+        opening.path,
+        opening.source,
+        opening.number,
+        pattern=pattern,
+        watch=watch,
+        spool=opening.spool,
+        piece_records=opening.piece_records,
+        now=opening.now,
+    )
+
+
+def _tcp(opening: Opening) -> Reader:
+    reconnect = opening.address.flag("reconnect", True)
+    opening.address.done("reconnect")
+    return TcpReader(
+        opening.address.place,
+        opening.source,
+        opening.number,
+        format=opening.format,
+        spool=opening.spool,
+        reconnect=reconnect,
+        piece_records=opening.piece_records,
+    )
+
+
+def _replay(opening: Opening) -> Reader:
+    speed = opening.address.option("speed", float, None)
+    rate = opening.address.option("rate", float, None)
+    catchup = opening.address.flag("catchup", False)
+    opening.address.done("speed", "rate", "catchup")
+    return ReplayReader(
+        opening.path,
+        opening.source,
+        opening.number,
+        format=opening.format,
+        speed=speed,
+        rate=rate,
+        catchup=catchup,
+        piece_records=opening.piece_records,
+        now=opening.now,
+    )
+
+
+def _push(opening: Opening) -> Reader:
+    waiting = opening.address.option("waiting", int, None)
+    opening.address.done("waiting")
+    reader = PushReader(
+        opening.source,
+        opening.number,
+        format=opening.format,
+        spool=opening.spool,
+        piece_records=opening.piece_records,
+    )
+    if waiting is not None:
+        reader.max_waiting = waiting
+    return reader
+
+
+def _comes_with(package: str, meanwhile: str) -> Callable[[Opening], Reader]:
+    def refuse(opening: Opening) -> Reader:
+        raise UsageError(
+            f"{opening.address.text}: {opening.address.scheme}:// comes with {package}; {meanwhile}"
+        )
+
+    return refuse
+
+
+# A scheme of one's own is one more entry.
+SCHEMES: dict[str, Callable[[Opening], Reader]] = {
+    "file": _file,
+    "tail": _tail,
+    "folder": _folder,
+    "tcp": _tcp,
+    "replay": _replay,
+    "push": _push,
+    "kafka": _comes_with(
+        "Spark's Kafka connector", "until then write the topic to a folder and read folder:"
+    ),
+    "mqtt": _comes_with("an MQTT client", "until then bridge the topic to a socket and read tcp://"),
+}
+
+
+def open_reader(
+    url: str,
+    source: StreamSource,
+    number: int,
+    *,
+    spool: Path,
+    piece_records: int = RECORDS,
+    now: Now = wall,
+) -> Reader:
+    """The reader of a stream by its address, slowed down and watched for silence as the stream says.
+
+    `spool` is the folder for what must be remembered; each stream has its own below it. `piece_records`
+    bounds the records of a piece: with another bound the pieces are others, the records the same.
+    """
+    address = read_address(url)
+    open_scheme = SCHEMES.get(address.scheme)
+    if open_scheme is None:
+        raise UsageError(
+            f"{url}: unknown kind of stream '{address.scheme}:'; there are: {', '.join(SCHEMES)}"
+        )
+    if source.format is not None:
+        framing_of(source.format)
+    for what, value in (("idle_ms", source.idle_ms), ("rate", source.rate)):
+        if value is not None and value < 1:
+            raise UsageError(f"{what} of <{source.iri}> must be at least 1, not {value}")
+    if source.rate is not None:
+        # Short pieces, so that a slow stream is slow evenly.
+        piece_records = max(1, min(piece_records, source.rate // 10))
+    own = spool / _folder_name(source.iri)
+    reader = open_scheme(Opening(address, source, number, own, max(1, piece_records), now))
+    if source.idle_ms is not None:
+        reader = SayingWhenIdle(reader, number, source.idle_ms, now=now)
+    if source.rate is not None:
+        reader = AtMost(reader, source.rate, now=now)
+    return reader
+
+
+def _folder_name(iri: str) -> str:
+    """A name that a person knows again, and that no other stream has.
+
+    >>> _folder_name("http://example.org/streams/gps")
+    'streams-gps-aafcd212'
+    """
+    readable = "-".join(re.findall(r"\w+", iri, re.ASCII)[-2:])[-40:]
+    return f"{readable}-{zlib.crc32(iri.encode()):08x}"

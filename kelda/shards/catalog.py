@@ -1,0 +1,149 @@
+"""The catalog: what was registered, paused, moved and dropped, in order.
+
+Entries are numbered and never change; the catalog only grows. *Version* n is the first n entries. The
+version that holds for a batch is part of the batch's offset, like the elements it reads, so a batch that
+is taken again after a crash finds the same queries, in every process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kelda.plan.partition import Spread
+from kelda.runner.job import QuerySpec
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A query, spread over shards or whole on one."""
+
+    name: str
+    spec: QuerySpec
+    spread: Spread | None = None
+    shard: int = 0  # if it is whole
+    sink: str | None = None  # where its answers go, if not to whoever iterates
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterMany:
+    """Queries that differ in parameters: `values[p][i]` is the N-Triples text for the i-th name."""
+
+    names: tuple[str, ...]
+    spec: QuerySpec
+    values: Mapping[str, tuple[str, ...]]
+    spread: Spread | None = None
+    shard: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    name: str
+    paused: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Warm:
+    """A whole query is about to move: `shard` runs it too, silently, until its windows are as full."""
+
+    name: str
+    shard: int
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """From now on `shard`, which has warmed up, answers; the one before forgets the query."""
+
+    name: str
+    shard: int
+
+
+Op = Register | RegisterMany | Drop | Pause | Warm | Switch
+_KINDS: dict[str, type] = {
+    kind.__name__: kind for kind in (Register, RegisterMany, Drop, Pause, Warm, Switch)
+}
+
+
+class Catalog:
+    """All entries so far. An entry is one or more operations that hold together."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[Op, ...]] = []
+
+    @property
+    def version(self) -> int:
+        """How many entries there are."""
+        return len(self.entries)
+
+    def add(self, ops: Iterable[Op]) -> int:
+        """One more entry; returns the version that has it."""
+        self.entries.append(tuple(ops))
+        return self.version
+
+    def between(self, after: int, until: int) -> list[Op]:
+        """What version `until` has more than version `after`."""
+        return [op for entry in self.entries[after:until] for op in entry]
+
+
+class CatalogFolder(Catalog):
+    """The catalog as files, one an entry, which appear whole or not at all. One process writes, any read."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def add(self, ops: Iterable[Op]) -> int:
+        ops = tuple(ops)
+        self.refresh()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lines = [json.dumps({"op": type(op).__name__, **asdict(op)}) for op in ops]
+        whole(self._path(self.version), ("\n".join(lines) + "\n").encode())
+        return super().add(ops)
+
+    def refresh(self, until: int | None = None) -> CatalogFolder:
+        """Read what is new, up to a version or all there is."""
+        while until is None or self.version < until:
+            try:
+                text = self._path(self.version).read_text()
+            except FileNotFoundError:
+                if until is not None:
+                    raise
+                break
+            super().add(_op(json.loads(line)) for line in text.splitlines())
+        return self
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:08d}.jsonl"
+
+
+def whole(path: Path, data: bytes) -> None:
+    """Write a file so that nobody ever sees a part of it."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(part, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+
+
+def _op(data: dict[str, Any]) -> Op:
+    kind = _KINDS[data.pop("op")]
+    if "spec" in data:
+        data["spec"] = QuerySpec(**data["spec"])
+    if data.get("spread") is not None:
+        axes = tuple((name, share) for name, share in data["spread"]["axes"])
+        data["spread"] = Spread(axes, data["spread"]["merged"])
+    if "names" in data:
+        data["names"] = tuple(data["names"])
+        data["values"] = {name: tuple(texts) for name, texts in data["values"].items()}
+    op: Op = kind(**data)
+    return op

@@ -1,0 +1,223 @@
+"""The planner: where a query runs, decided once, when it is registered, and written into the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from pyoxigraph import NamedNode
+
+from kelda.engine.incremental import IncrementalEvaluator
+from kelda.engine.oneshot import evaluate
+from kelda.engine.ownership import MOST_SHARDS
+from kelda.engine.report import output_of
+from kelda.errors import UsageError
+from kelda.lang import algebra as A
+from kelda.lang import prepare
+from kelda.lang.params import term_from_text
+from kelda.plan.partition import Partitioning, Spread, partition, streams_of
+from kelda.plan.rules.each_stream import reads_every_stream
+from kelda.rdf.graphs import load_graph
+from kelda.runner.files import parse_spec
+from kelda.runner.job import QuerySpec, StreamSource
+from kelda.shards.balance import Balancer, Rotation
+from kelda.shards.catalog import Drop, Op, Register, RegisterMany, Switch, Warm
+from kelda.shards.routing import Routing, id_of
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What all shards have in common. Plain data: it travels to other processes."""
+
+    streams: tuple[StreamSource, ...]
+    graphs: tuple[tuple[str | None, str], ...] = ()
+    t0: int = 0
+    shards: int = 1
+
+    def evaluator(self) -> IncrementalEvaluator:
+        """An evaluator with the graphs loaded and the streams known."""
+        evaluator = IncrementalEvaluator(t0=self.t0)
+        for graph, path in self.graphs:
+            load_graph(evaluator.store, path, graph)
+        for stream in self.streams:
+            evaluator.add_stream(stream.iri, lateness=stream.lateness, from_start=True)
+        return evaluator
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A registered query as the one sees it who hands out its answers."""
+
+    name: str
+    query: A.Query
+    output: A.Output
+    spread: Spread | None
+
+
+@dataclass
+class Planner:
+    """Plans queries, and keeps what ingest (`routing`) and the sinks (`standing`) need of them."""
+
+    setup: Setup
+    balancer: Balancer = field(default_factory=Rotation)
+    routing: Routing = field(default_factory=Routing)
+    standing: dict[str, Standing] = field(default_factory=dict)
+    placed: dict[str, int] = field(default_factory=dict)  # the shard of each whole query
+    partitionings: dict[str, Partitioning] = field(default_factory=dict)
+    _specs: dict[str, A.Query] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.setup.shards <= MOST_SHARDS:
+            raise UsageError(f"{self.setup.shards} shards: there can be 1 to {MOST_SHARDS}")
+        self._trial = self.setup.evaluator()
+        anything = A.Triples((A.TriplePattern(A.Var("s"), A.Var("p"), A.Var("o")),))
+        ask = A.Query(A.Form.ASK, anything)
+        self._stored_default = bool(evaluate(ask, self._trial.store))
+
+    # -------------------------------------------------------------------- new queries
+
+    def plan(self, spec: QuerySpec) -> Register:
+        """Where this query is to run. Mistakes in it are raised here."""
+        query = parse_spec(spec)
+        output = None if spec.output is None else A.Output(spec.output)
+        self._trial.register(spec.name, query, output=output)
+        found = self._partition(spec.name, query)
+        shard = 0 if found.spread is not None else self.balancer.place(spec.name, self.placed)
+        return Register(spec.name, spec, found.spread, shard)
+
+    def plan_many(
+        self, spec: QuerySpec, names: Sequence[str], values: Mapping[str, Sequence[str]]
+    ) -> RegisterMany:
+        """The same for queries that differ in parameters; they stay together."""
+        prepared = prepare(spec.text, dialect=spec.dialect)
+        output = None if spec.output is None else A.Output(spec.output)
+        self._trial.register_many(prepared, names, read_values(values), output=output)
+        found = self._partition(names[0], prepared.query)
+        if names[0] in self._trial.reasons:
+            raise UsageError(
+                f"these queries run by the reference evaluator ({self._trial.reasons[names[0]]}): "
+                "register them one by one"
+            )
+        shard = 0 if found.spread is not None else self.balancer.place(names[0], self.placed)
+        given = {name: tuple(texts) for name, texts in values.items()}
+        return RegisterMany(tuple(names), spec, given, found.spread, shard)
+
+    def _partition(self, name: str, query: A.Query) -> Partitioning:
+        if name in self._trial.reasons:
+            found = Partitioning(None, f"by the reference evaluator ({self._trial.reasons[name]})")
+        else:
+            found = partition(query, self.setup.shards, stored_default=self._stored_default)
+        self.partitionings[name] = found
+        return found
+
+    def explain(self, name: str) -> str:
+        """How and where a query runs."""
+        where = self.partitionings[name]
+        at = f" (shard {self.placed[name]})" if where.spread is None and name in self.placed else ""
+        return f"{where.say()}{at}\n{self._trial.say(name)}"
+
+    # -------------------------------------------------------------------- what holds
+
+    def route(self, ops: Iterable[Op]) -> None:
+        """Entries of the catalog are about to hold: from now on their elements are sent to their shards.
+
+        What is dropped is still sent: a batch that is read again may be older than the drop."""
+        for op in ops:
+            match op:
+                case Register(name, spec, spread, shard):
+                    query = parse_spec(spec)
+                    self._know(name, query, spec)
+                    self._specs[name] = query
+                    if spread is None:
+                        self.placed[name] = shard
+                    self._route(name, query, spread, shard)
+                case RegisterMany(names, spec, values, spread, shard):
+                    prepared = prepare(spec.text, dialect=spec.dialect)
+                    if names[0] not in self._trial.queries:
+                        self._trial.register_many(prepared, names, read_values(values))
+                    if spread is None:
+                        self.placed.update(dict.fromkeys(names, shard))
+                    patterns = partition(prepared.query, 1).patterns
+                    self.routing.add_many(patterns, _encoded(values), spread, shard)
+                case Warm(name, shard):
+                    self._route(name, self._specs[name], None, shard)
+                case Switch(name, shard):
+                    self.placed[name] = shard
+                case Drop(name):
+                    self.placed.pop(name, None)
+                    if name in self._trial.queries:
+                        self._trial.drop(name)
+
+    def stand(self, ops: Iterable[Op]) -> None:
+        """Entries of the catalog hold: from now on these are the queries whose answers are handed out."""
+        for op in ops:
+            match op:
+                case Register(name, spec, spread, _):
+                    self._stand(name, parse_spec(spec), spec.output, spread)
+                case RegisterMany(names, spec, _, spread, _):
+                    query = prepare(spec.text, dialect=spec.dialect).query
+                    for name in names:
+                        self._stand(name, query, spec.output, spread)
+                case Drop(name):
+                    self.standing.pop(name, None)
+
+    @property
+    def queries(self) -> list[str]:
+        """Names of the registered queries."""
+        return self._trial.queries
+
+    def span(self, name: str) -> int | None:
+        """How far back the windows of a query reach, ms of stream time; None if that cannot be said."""
+        reach = 0
+        for window in self._specs[name].windows:
+            match window.window:
+                case A.TimeWindow(range=int(r), slide=slide, until=until, time_predicate=None):
+                    reach = max(reach, r + until + (slide if isinstance(slide, int) else 0))
+                case A.NowWindow():
+                    reach = max(reach, 1)
+                case _:
+                    return None
+        return reach + (self._specs[name].every or 0)
+
+    def _know(self, name: str, query: A.Query, spec: QuerySpec) -> None:
+        """A query that another process planned."""
+        if name not in self._trial.queries:
+            output = None if spec.output is None else A.Output(spec.output)
+            self._trial.register(name, query, output=output)
+            self._partition(name, query)
+
+    def _stand(self, name: str, query: A.Query, output: str | None, spread: Spread | None) -> None:
+        told = output_of(query) if output is None else A.Output(output)
+        self.standing[name] = Standing(name, query, told, spread)
+
+    def _route(self, name: str, query: A.Query, spread: Spread | None, shard: int) -> None:
+        by_reference = name in self._trial.reasons
+        if reads_every_stream(query) or by_reference:
+            every = reads_every_stream(query)
+            streams = [s.iri for s in self.setup.streams] if every else streams_of(query)
+            for stream in streams:
+                self.routing.everything(stream, shard)
+            return
+        self.routing.add(self.partitionings[name].patterns, spread, shard)
+        for window in query.windows:
+            by = window.window.time_predicate if isinstance(window.window, A.TimeWindow) else None
+            if by is not None and isinstance(window.stream, NamedNode):
+                self.routing.predicate(window.stream.value, self._trial.dictionary.encode(by), shard)
+
+
+def read_values(values: Mapping[str, Sequence[str]]) -> dict[str, list[object]]:
+    """Parameter values from their texts: terms in N-Triples syntax, or numbers for window sizes."""
+    return {
+        name: [int(v) if str(v).lstrip("-").isdigit() else term_from_text(v) for v in texts]
+        for name, texts in values.items()
+    }
+
+
+def _encoded(values: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
+    """The ids of the parameters that are terms."""
+    return {
+        name: id_of(given)  # type: ignore[arg-type]
+        for name, given in read_values(values).items()
+        if all(not isinstance(v, int) for v in given)
+    }

@@ -1,0 +1,154 @@
+"""Routing: which shards want a triple.
+
+Patterns of all queries that look alike (same stream, predicate, places of constants, spread) are one
+*rule*, with the constants as sets: a hundred thousand queries of one shape cost one probe. A rule may let
+through a triple that no query wants, never hold one back that some query does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kelda.engine.deltas import Ids
+from kelda.engine.keyset import KeySet
+from kelda.engine.ownership import shards_of
+from kelda.lang import algebra as A
+from kelda.plan.partition import Spread, WindowPattern
+from kelda.rdf.dictionary import Dictionary
+
+
+@dataclass(frozen=True, slots=True)
+class _Like:
+    """What the patterns of a rule have in common."""
+
+    stream: str
+    p: int | None
+    with_s: bool
+    with_o: bool
+    axes: tuple[tuple[str, int], ...]  # variables and their positions, as far as they are axes
+    spread: Spread | None
+    shard: int
+
+
+@dataclass(slots=True)
+class _Rule:
+    like: _Like
+    s: KeySet = field(default_factory=KeySet)
+    o: KeySet = field(default_factory=KeySet)
+
+
+class Routing:
+    """The rules of all registered queries."""
+
+    def __init__(self) -> None:
+        self._rules: dict[_Like, _Rule] = {}
+        self._of: dict[str, list[_Rule]] = {}
+
+    def everything(self, stream: str, shard: int) -> None:
+        """A shard wants all triples of a stream."""
+        self._rule(_Like(stream, None, False, False, (), None, shard))
+
+    def predicate(self, stream: str, predicate: int, shard: int) -> None:
+        """A shard wants all triples with this predicate."""
+        self._rule(_Like(stream, predicate, False, False, (), None, shard))
+
+    def add(self, patterns: Iterable[WindowPattern], spread: Spread | None, shard: int) -> None:
+        """The patterns of a query, spread or whole on `shard`."""
+        for wanted in patterns:
+            t = wanted.pattern
+            s, p, o = (None if isinstance(x, A.Var | A.Param) else _ids.encode(x) for x in (t.s, t.p, t.o))
+            self._one(wanted, (s, p, o), spread, shard)
+
+    def add_many(
+        self, patterns: Iterable[WindowPattern], values: dict[str, Ids], spread: Spread | None, shard: int
+    ) -> None:
+        """As `add` for many queries: `values` has the ids of each parameter."""
+        for wanted in patterns:
+            t = wanted.pattern
+            terms = [x if isinstance(x, A.Param) else None for x in (t.s, t.p, t.o)]
+            if terms[1] is not None:  # the predicate differs: a rule for each
+                for id in np.unique(values[terms[1].name]).tolist():
+                    rule = self._one(wanted, (_fixed(t.s), id, _fixed(t.o)), spread, shard, terms)
+                    _fill(rule, terms, values)
+            else:
+                rule = self._one(wanted, (_fixed(t.s), _fixed(t.p), _fixed(t.o)), spread, shard, terms)
+                _fill(rule, terms, values)
+
+    def _one(
+        self,
+        wanted: WindowPattern,
+        ids: tuple[int | None, int | None, int | None],
+        spread: Spread | None,
+        shard: int,
+        terms: list[A.Param | None] | None = None,
+    ) -> _Rule:
+        t = wanted.pattern
+        places = {x.name: i for i, x in enumerate((t.s, t.p, t.o)) if isinstance(x, A.Var)}
+        axes = () if spread is None else tuple((n, places[n]) for n, _ in spread.axes if n in places)
+        s, p, o = ids
+        given = terms or [None, None, None]
+        like = _Like(
+            wanted.stream, p, s is not None or given[0] is not None, o is not None or given[2] is not None,
+            axes, spread, shard,
+        )  # fmt: skip
+        rule = self._rule(like)
+        if s is not None:
+            rule.s.add(np.array([s], np.int64))
+        if o is not None:
+            rule.o.add(np.array([o], np.int64))
+        return rule
+
+    def _rule(self, like: _Like) -> _Rule:
+        if like not in self._rules:
+            self._rules[like] = _Rule(like)
+            self._of.setdefault(like.stream, []).append(self._rules[like])
+        return self._rules[like]
+
+    def owners(self, stream: str, s: Ids, p: Ids, o: Ids) -> Ids:
+        """The shards that want each triple, as bits."""
+        out = np.zeros(len(s), np.int64)
+        parts = (s, p, o)
+        matches: dict[int | None, Ids] = {None: np.arange(len(s))}
+        for rule in self._of.get(stream, ()):
+            like = rule.like
+            if like.p not in matches:
+                matches[like.p] = np.flatnonzero(p == like.p)
+            which = matches[like.p]
+            if like.with_s and len(which):
+                which = which[rule.s.holds(s[which])]
+            if like.with_o and len(which):
+                which = which[rule.o.holds(o[which])]
+            if len(which):
+                out[which] |= (
+                    np.int64(1 << like.shard)
+                    if like.spread is None
+                    else shards_of(like.spread, dict(like.axes), parts, which)
+                )
+        return out
+
+    @property
+    def rules(self) -> int:
+        """How many there are."""
+        return len(self._rules)
+
+
+_ids = Dictionary()  # ids need no coordination; this one is only for encoding
+
+
+def id_of(terms: Iterable[A.Term]) -> Ids:
+    """The ids of terms."""
+    return np.array([_ids.encode(term) for term in terms], np.int64)
+
+
+def _fixed(term: A.TermOrVar) -> int | None:
+    return None if isinstance(term, A.Var | A.Param) else _ids.encode(term)
+
+
+def _fill(rule: _Rule, terms: list[A.Param | None], values: dict[str, Ids]) -> None:
+    if terms[0] is not None:
+        rule.s.add(np.unique(values[terms[0].name]))
+    if terms[2] is not None:
+        rule.o.add(np.unique(values[terms[2].name]))

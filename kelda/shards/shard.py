@@ -1,0 +1,326 @@
+"""A shard: an evaluator with its part of the queries and elements, batch by batch.
+
+What it must not lose goes out with each batch as bytes (new segments, those no longer needed, the
+memory); from these `Shard.stand_up` makes the same shard anew, in any process.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from pyoxigraph import DefaultGraph, Quad
+
+from kelda.engine.answer import Answer
+from kelda.engine.incremental import AnswerBatch, IncrementalEvaluator, shared_names
+from kelda.engine.nodes import Step
+from kelda.engine.ownership import Owner
+from kelda.engine.report import output_of
+from kelda.engine.segments import Keeper, Segment, Span, memory_of, pack_step, stand_up
+from kelda.lang import algebra as A
+from kelda.lang import prepare
+from kelda.plan.partition import Spread
+from kelda.plan.shape import QUERY
+from kelda.rdf.dictionary import Entries
+from kelda.rdf.event import Event, Reject
+from kelda.runner.files import parse_spec
+from kelda.runner.job import QuerySpec
+from kelda.shards.catalog import Catalog, Drop, Op, Pause, Register, RegisterMany, Switch, Warm
+from kelda.shards.parcel import Part, unpack
+from kelda.shards.planner import Setup, read_values
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one network says: `names` are its queries, or those of the column `.q` (numbers from 0)."""
+
+    names: list[str]
+    columns: tuple[str, ...]
+    time: np.ndarray
+    sign: np.ndarray
+    values: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a batch was, for whoever watches: per stream (events, bytes) read, late events, rejects."""
+
+    read: dict[str, tuple[int, int]] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
+    rejects: tuple[Reject, ...] = ()
+    now: int = 0  # stream time up to which all is answered
+    seconds: float = 0.0
+    held: int = 0  # bytes
+    segments: int = 0
+    rebuilt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a batch gave, and what to keep."""
+
+    told: list[Told]
+    answers: list[Answer]  # of queries by the reference evaluator
+    entries: Entries | None
+    news: News
+    version: int  # of the catalog
+    put: dict[int, bytes]  # new segments, by number
+    removed: list[int]
+    memory: bytes
+
+
+class Shard:
+    """One shard; `batch` is the last batch it has taken, `version` that of the catalog it knows."""
+
+    def __init__(self, number: int, setup: Setup) -> None:
+        self.number, self.setup = number, setup
+        self.evaluator: IncrementalEvaluator = setup.evaluator()
+        self.keeper = Keeper(self.evaluator)
+        self.batch = -1
+        self.version = 0
+        self._spans: dict[int, tuple[int, Span]] = {}  # by segment number: its version, what it spans
+        self._next = 0
+        self._warming: set[str] = set()
+        self._specs: dict[str, Register] = {}
+        self._taken: list[tuple[Step, int]] = []
+        self._rebuilt = False
+        self.evaluator.on_step = self._note
+
+    # -------------------------------------------------------------------- standing up
+
+    @classmethod
+    def stand_up(
+        cls,
+        number: int,
+        setup: Setup,
+        catalog: Catalog,
+        batch: int,
+        memory: bytes | None,
+        segments: Mapping[int, tuple[int, bytes]],
+    ) -> Shard:
+        """The shard as it was after `batch`, from what it kept: segments by number, with the versions of
+        the catalog that held for them."""
+        shard = cls(number, setup)
+        if memory is None:
+            return shard
+        shard._rebuilt = True
+        version, kept = pickle.loads(memory)
+        numbers = sorted(segments)
+        by_version: dict[int, list[Segment]] = {}
+        for i in numbers:
+            by_version.setdefault(segments[i][0], []).append(Segment.unpack(segments[i][1]))
+        first = min(by_version, default=version)
+        by_version.setdefault(version, [])
+        spans: list[Span] = []
+
+        def register(until: int | None) -> None:
+            if until is None:
+                shard._apply(_lasting(catalog.between(0, first)))
+                shard.version = first
+            else:
+                shard._apply(catalog.between(shard.version, until))
+                shard.version = until
+
+        def retaken(segment: Segment) -> None:
+            spans.append(shard.keeper.span(Step(0, segment.until, segment.rows)))
+
+        stand_up(shard.evaluator, kept, sorted(by_version.items()), register, retaken)
+        shard._spans = {i: (segments[i][0], span) for i, span in zip(numbers, spans, strict=True)}
+        shard._next = numbers[-1] + 1 if numbers else 0
+        shard.batch = batch
+        return shard
+
+    # -------------------------------------------------------------------- queries
+
+    def _apply(self, ops: Iterable[Op]) -> None:
+        for op in ops:
+            match op:
+                case Register(name, spec, spread, shard):
+                    self._specs[name] = op
+                    if spread is not None or shard == self.number:
+                        self._register(name, spec, spread)
+                case RegisterMany(names, spec, values, spread, shard):
+                    if spread is not None or shard == self.number:
+                        prepared = prepare(spec.text, dialect=spec.dialect)
+                        output = _output(spec, spread, prepared.query)
+                        self.evaluator.register_many(
+                            prepared, names, read_values(values), output=output, owner=self._owner(spread)
+                        )
+                case Drop(name):
+                    self._warming.discard(name)
+                    self._specs.pop(name, None)
+                    if name in self.evaluator.queries:
+                        self.evaluator.drop(name)
+                case Pause(name, paused):
+                    if name in self.evaluator.queries:
+                        self.evaluator.pause(name, paused)
+                case Warm(name, shard):
+                    if shard == self.number and name not in self.evaluator.queries:
+                        self._register(name, self._specs[name].spec, None)
+                        self._warming.add(name)
+                case Switch(name, shard):
+                    if shard == self.number:
+                        self._warming.discard(name)
+                    elif name in self.evaluator.queries:
+                        self.evaluator.drop(name)
+
+    def _register(self, name: str, spec: QuerySpec, spread: Spread | None) -> None:
+        query = parse_spec(spec)
+        self.evaluator.register(name, query, output=_output(spec, spread, query), owner=self._owner(spread))
+
+    def _owner(self, spread: Spread | None) -> Owner | None:
+        return None if spread is None else Owner(spread, self.number)
+
+    # -------------------------------------------------------------------- batches
+
+    def take(self, batch: int, catalog: Catalog, parcels: Iterable[bytes]) -> Outcome:
+        """Take the parcels of a batch, which tell the version of the catalog that holds from it on."""
+        begin = time.perf_counter()
+        evaluator = self.evaluator
+        late = dict(evaluator.late)
+        parts: list[Part] = []
+        for parcel in parcels:
+            version, some, entries = unpack(parcel)
+            if version > self.version:
+                self._apply(catalog.between(self.version, version))
+                self.version = version
+            parts += some
+            if entries is not None:
+                evaluator.dictionary.add_entries(entries)
+        parts.sort(key=lambda part: (part.stream, part.number))
+        answers = [answer for part in parts for answer in self._feed(part)]
+        batches = evaluator.advance()
+        told = [_told(b) for b in batches]
+        if self._warming:
+            told = [t for t in told if not set(t.names) <= self._warming]
+            answers = [a for a in answers if a.query not in self._warming]
+        put = {}
+        for step, since in self._taken:
+            put[self._next] = pack_step(step, since, evaluator.dictionary)
+            self._spans[self._next] = (self.version, self.keeper.span(step))
+            self._next += 1
+        self._taken.clear()
+        removed = self._expired()
+        read: dict[str, tuple[int, int]] = {}
+        for part in parts:
+            stream = self.setup.streams[part.stream].iri
+            events, size = read.get(stream, (0, 0))
+            read[stream] = (events + _events(part), size + part.bytes)
+        values = [t.values[[i for i, c in enumerate(t.columns) if c != QUERY]].ravel() for t in told]
+        self.batch = batch
+        rebuilt, self._rebuilt = self._rebuilt, False
+        news = News(
+            read,
+            {s: n - late[s] for s, n in evaluator.late.items() if n > late[s]},
+            tuple(reject for part in parts for reject in part.rejects),
+            evaluator.now,
+            time.perf_counter() - begin,
+            sum(evaluator.nbytes.values()),
+            len(self._spans),
+            rebuilt,
+        )
+        return Outcome(
+            told,
+            answers,
+            evaluator.dictionary.entries_of(np.concatenate(values)) if values else None,
+            news,
+            self.version,
+            put,
+            removed,
+            pickle.dumps((self.version, memory_of(evaluator)), pickle.HIGHEST_PROTOCOL),
+        )
+
+    def _note(self, step: Step) -> None:
+        if any(len(rows) for rows in step.rows.values()):
+            self._taken.append((step, self.evaluator.now))
+
+    def _expired(self) -> list[int]:
+        """Segments from the oldest on that no window needs."""
+        removed = []
+        for number in sorted(self._spans):
+            if self.keeper.needs(self._spans[number][1]):
+                break
+            removed.append(number)
+        for number in removed:
+            del self._spans[number]
+        return removed
+
+    def _feed(self, part: Part) -> list[Answer]:
+        evaluator = self.evaluator
+        stream = self.setup.streams[part.stream].iri
+        clock = evaluator.clock.streams[stream]
+        answers: list[Answer] = []
+        if part.size:
+            if evaluator.fallback.queries:
+                answers += evaluator.fallback.push(stream, self._events(part))
+            clock.idle = False
+            s, p, o, times = part.columns()
+            evaluator.take(stream, s, p, o, times, part.events)
+        if part.heartbeat is not None:
+            clock.promised = max(clock.promised, part.heartbeat)
+            answers += evaluator.fallback.heartbeat(stream, part.heartbeat)
+        if part.idle:
+            clock.idle = True
+            evaluator.fallback.clock.streams[stream].idle = True
+        if part.ends:
+            clock.ended = True
+            answers += evaluator.fallback.end(stream)
+        return answers
+
+    def _events(self, part: Part) -> list[Event]:
+        """The part as objects, for the reference evaluator: elements that were not sent are none."""
+        _, _, _, times = part.columns()
+        sent = np.arange(part.size) if part.sent is None else part.sent
+        terms = self.evaluator.dictionary.terms
+        graphs = [DefaultGraph()] * len(sent) if part.g is None else terms(part.g)
+        numbers = sent if part.events is None else part.events[sent]
+        found: dict[int, tuple[int, list[Quad]]] = {}
+        for number, t, s, p, o, g in zip(
+            numbers.tolist(), times[sent].tolist(), terms(part.s), terms(part.p), terms(part.o), graphs,
+            strict=True,
+        ):  # fmt: skip
+            found.setdefault(number, (t, []))[1].append(Quad(s, p, o, g))
+        return [Event(t, tuple(quads)) for t, quads in found.values()]
+
+
+def _events(part: Part) -> int:
+    if part.events is None or not part.size:
+        return part.size
+    return int((np.diff(part.events) != 0).sum()) + 1
+
+
+def _output(spec: QuerySpec, spread: Spread | None, query: A.Query) -> A.Output | None:
+    """What the shard's evaluator is to tell: both differences, if they are to be netted."""
+    told = output_of(query) if spec.output is None else A.Output(spec.output)
+    if spread is not None and spread.merged and told is not A.Output.RSTREAM:
+        return A.Output.CHANGES
+    return told
+
+
+def _told(batch: AnswerBatch) -> Told:
+    sent = batch.sent
+    names = shared_names(batch)
+    if names is None:
+        return Told([batch.running.name], sent.columns, sent.time, sent.sign, sent.values)
+    at = sent.columns.index(QUERY)
+    used, numbers = np.unique(sent.values[at], return_inverse=True)
+    values = sent.values.copy()
+    values[at] = numbers
+    return Told([names[i - 1] for i in used], sent.columns, sent.time, sent.sign, values)
+
+
+def _lasting(ops: list[Op]) -> list[Op]:
+    """The ops without queries that are registered and dropped among them."""
+    dropped = {op.name for op in ops if isinstance(op, Drop)}
+    again = {op.name for op in ops if isinstance(op, Register)} & dropped
+    # A name may come again after a drop: then the order decides, and all are kept.
+    gone = {
+        name
+        for name in again
+        if max(i for i, op in enumerate(ops) if isinstance(op, Register) and op.name == name)
+        < max(i for i, op in enumerate(ops) if isinstance(op, Drop) and op.name == name)
+    }
+    return [op for op in ops if getattr(op, "name", None) not in gone]

@@ -1,0 +1,47 @@
+"""The worker daemon: forks Spark's Python workers from a process in which all is imported already.
+
+A worker that starts cold needs seconds for its imports and for loading compiled kernels; one that is
+forked from here has them in the memory that it shares with its parent.
+"""
+
+from __future__ import annotations
+
+from pyspark.daemon import manager
+
+
+def prepare() -> None:
+    """Import what workers need, and let each kernel they use be loaded once."""
+    import kelda.spark.host
+    import kelda.spark.shard
+    import kelda.spark.source  # noqa: F401
+    from kelda.rdf.framings.base import Chunk
+    from kelda.runner.job import QuerySpec, StreamSource
+    from kelda.runner.sources.reader import Piece
+    from kelda.shards.catalog import Catalog
+    from kelda.shards.ingest import ingest
+    from kelda.shards.planner import Planner, Setup
+    from kelda.shards.shard import Shard
+
+    stream = StreamSource("x:s", "x.tsnt", format="tsnt")
+    setup = Setup((stream,), shards=2)
+    planner = Planner(setup)
+    joined = "SELECT ?a ?b ?c { STREAM <x:s> [RANGE 1s SLIDE 100ms] { ?a <x:p> ?b . ?b <x:q> ?c } }"
+    counted = "SELECT ?a (COUNT(*) AS ?n) { STREAM <x:s> [RANGE 1s] { ?a <x:p> ?b } } GROUP BY ?a"
+    ops = [planner.plan(QuerySpec(f"q{i}", text)) for i, text in enumerate((joined, counted))]
+    catalog = Catalog()
+    catalog.add(ops)
+    planner.route(ops)
+    text = b"".join(b"%d000\t<x:a> <x:%s> <x:a> .\n" % (i, b"pq"[i % 2 : i % 2 + 1]) for i in range(1, 9))
+    piece = Piece(0, 0, Chunk(0, 0, b"", text), 8, len(text), ends=True)
+    parcels = ingest([piece], setup.streams, planner.routing, 2, 1)
+    Shard(0, setup).take(0, catalog, [parcels[0]])
+
+
+if __name__ == "__main__":
+    try:
+        prepare()
+    except Exception:  # noqa: BLE001 - workers can do without; what is wrong shows in their own tasks
+        import traceback
+
+        traceback.print_exc()
+    manager()

@@ -1,0 +1,186 @@
+"""A job on Spark as an iterator of answers: every answer once, in time order, to the end of the streams."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import queue
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from kelda.engine.answer import Answer
+from kelda.errors import InputError, KeldaError, UsageError
+from kelda.runner.files import refusal
+from kelda.runner.job import Job
+from kelda.runner.progress import NoProgress, Progress
+from kelda.shards.shard import News
+from kelda.spark.pipeline import Batch, Pipeline
+
+
+def run(
+    job: Job,
+    *,
+    master: str = "local[*]",
+    checkpoint: str | None = None,
+    progress: Progress | None = None,
+    shards: int = 1,
+    balance: str = "rotation",
+) -> Iterator[Answer]:
+    """Every answer of the job, computed by Spark at `master` on that many shards.
+
+    With `checkpoint` (a folder, made if need be) an interrupted run can be taken up again: call
+    with the same job and folder. Without, nothing is left behind. Mistakes in the job are raised
+    here, before Spark starts; a process that dies without warning may repeat the answers of its
+    last batch, one that stops iterating does not.
+    """
+    if checkpoint is not None and "://" in checkpoint:
+        raise UsageError(f"a checkpoint is a folder of this machine or a mounted one, not {checkpoint}")
+    folder = Path(checkpoint or tempfile.mkdtemp(prefix="kelda-checkpoint-")).absolute()
+    handover = Handover()
+    try:
+        pipeline = Pipeline(
+            job.streams,
+            folder,
+            graphs=job.graphs,
+            t0=job.t0,
+            shards=shards,
+            balance=balance,
+            batch_events=job.batch_events,
+            take=handover.take,
+        )
+        ledger = Ledger(folder, job)
+        if not pipeline.queries:
+            pipeline.register_all(job.queries)
+    except BaseException:
+        if checkpoint is None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return _run(
+        pipeline, job, master, ledger, handover, progress or NoProgress(), keep=checkpoint is not None
+    )
+
+
+def _run(
+    pipeline: Pipeline,
+    job: Job,
+    master: str,
+    ledger: Ledger,
+    handover: Handover,
+    progress: Progress,
+    *,
+    keep: bool,
+) -> Iterator[Answer]:
+    try:
+        pipeline.start(master)
+        try:
+            for batch in handover.batches(pipeline):
+                tell(progress, batch.news)
+                if job.strict and batch.rejects:
+                    raise InputError(refusal(batch.rejects[0]))
+                yield from ledger.hand_out(batch)
+        finally:
+            handover.close()
+            pipeline.stop()
+        progress.done()
+    finally:
+        if not keep:
+            shutil.rmtree(pipeline.folder, ignore_errors=True)
+
+
+class _Abandoned(Exception):
+    """Nobody takes answers any more: the batch must not be committed."""
+
+
+class Handover:
+    """Between Spark's thread, which brings batches, and the iterating one, which takes them.
+
+    Spark's thread waits until its batch was taken. When that fails or stops, the batch fails, so
+    Spark does not commit it and a restart has it again.
+    """
+
+    def __init__(self) -> None:
+        self._brought: queue.SimpleQueue[Batch | KeldaError | None] = queue.SimpleQueue()
+        self._taken = threading.Semaphore(0)
+        self._closed = False
+
+    def take(self, batch: Batch) -> None:
+        """Called by the pipeline with each batch."""
+        self._brought.put(batch)
+        self._taken.acquire()
+        if self._closed:
+            raise _Abandoned(f"batch {batch.id} was not taken")
+
+    def batches(self, pipeline: Pipeline) -> Iterator[Batch]:
+        """The batches of a running pipeline, until it ends; raises what it failed with."""
+        threading.Thread(target=self._wait, args=(pipeline,), name="kelda-spark-query", daemon=True).start()
+        while (brought := self._brought.get()) is not None:
+            if isinstance(brought, KeldaError):
+                raise brought
+            yield brought
+            self._taken.release()
+
+    def _wait(self, pipeline: Pipeline) -> None:
+        try:
+            pipeline.wait()
+        except KeldaError as problem:  # handed to the iterating thread, which raises it
+            self._brought.put(problem)
+        else:
+            self._brought.put(None)
+
+    def close(self) -> None:
+        """No more batches are taken."""
+        self._closed = True
+        self._taken.release()
+
+
+class Ledger:
+    """What was taken, kept in the checkpoint folder: whose job it is, the last batch, how much of it."""
+
+    def __init__(self, folder: Path, job: Job) -> None:
+        self._file = folder / "taken.json"
+        self._job = hashlib.sha256(repr(job).encode()).hexdigest()
+        self._batch, self._answers = -1, 0
+        if self._file.exists():
+            kept = json.loads(self._file.read_text())
+            if kept["job"] != self._job:
+                raise UsageError(
+                    f"the checkpoint {folder} belongs to another job (other queries, streams or settings); "
+                    "use another folder, or delete this one to start from the beginning"
+                )
+            self._batch, self._answers = kept["batch"], kept["answers"]
+        else:
+            self._keep()
+
+    def hand_out(self, batch: Batch) -> Iterator[Answer]:
+        """The answers of a batch that were not taken before; notes them as taken."""
+        if batch.id < self._batch:
+            return
+        if batch.id > self._batch:
+            self._batch, self._answers = batch.id, 0
+        try:
+            for answer in batch.answers[self._answers :]:
+                self._answers += 1
+                yield answer
+        finally:
+            self._keep()
+
+    def _keep(self) -> None:
+        kept = {"job": self._job, "batch": self._batch, "answers": self._answers}
+        beside = self._file.with_suffix(".new")
+        beside.write_text(json.dumps(kept))
+        os.replace(beside, self._file)
+
+
+def tell(progress: Progress, all_news: list[News]) -> None:
+    """What a batch was, to whoever watches. Every shard knows of all elements: the first one tells."""
+    for news in all_news[:1]:
+        for stream, (events, size) in news.read.items():
+            progress.read(stream, events, size)
+        for reject in news.rejects:
+            progress.rejected(reject)
+        for stream, count in news.late.items():
+            progress.late(stream, count)
