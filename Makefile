@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.made-from-pyproject
 SHELL  := /bin/bash
 
 .DEFAULT_GOAL := help
-.PHONY: help venv warm demo test test-spark check conformance bench-parse bench clean jdk
+.PHONY: help venv warm demo test test-spark check conformance bench bench-full bench-parts bench-parse clean jdk
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,7 +54,13 @@ conformance: $(STAMP) ## the W3C SPARQL tests; writes docs/conformance.md
 bench-parse: $(STAMP) ## how fast queries are parsed
 	$(BIN)/python -m bench.parse
 
-bench: $(STAMP) ## the engine's benchmarks, about ten minutes (docs/benchmarks.md)
+bench: $(STAMP) ## some of every benchmark in five minutes; writes build/kelda-bench.html
+	$(BIN)/kelda bench --quick --json build/kelda-bench.json --html build/kelda-bench.html
+
+bench-full: $(STAMP) ## every benchmark at full size, hours (docs/benchmarks.md)
+	$(BIN)/kelda bench --full --json build/kelda-bench-full.json --html build/kelda-bench-full.html
+
+bench-parts: $(STAMP) ## the benchmarks of single parts, about ten minutes
 	for name in lsbench many indexes latency memory; do $(BIN)/python -m bench.$$name || exit 1; done
 
 clean: ## remove everything that was made, the environment too

@@ -44,38 +44,34 @@ def best(run: Callable[[], float], times: int = 3) -> float:
 
 
 @njit(cache=True)
-def probe_newest(keys, hashes, heads):  # type: ignore[no-untyped-def]
+def probe_newest(keys, slots):  # type: ignore[no-untyped-def]
     """Look up each key by itself; a sum that needs every answer."""
     total = 0
     for key in keys:
-        slot = kernels.slot_of(hashes, heads, kernels.mix(np.uint64(1), key))
-        if slot >= 0:
-            total += heads[slot]
+        total += kernels.newest(slots, 0, len(slots), kernels.mix(np.uint64(1), key))
     return total
 
 
 @njit(cache=True)
-def probe_in_turn(keys, hashes, heads):  # type: ignore[no-untyped-def]
+def probe_in_turn(keys, slots):  # type: ignore[no-untyped-def]
     """As `probe_newest`, but each look-up waits for the one before it: latency, not throughput.
 
     Row numbers are far below 2**62, so nothing is added to the key; only the compiler does not know."""
     last = np.int64(0)
     for key in keys:
-        slot = kernels.slot_of(hashes, heads, kernels.mix(np.uint64(1), key ^ (last >> 62)))
-        last = heads[slot] if slot >= 0 else np.int64(-1)
+        last = kernels.newest(slots, 0, len(slots), kernels.mix(np.uint64(1), key ^ (last >> 62)))
     return last
 
 
 @njit(cache=True)
-def walk_chains(keys, hashes, heads, before, stored, mask, oldest):  # type: ignore[no-untyped-def]
+def walk_chains(keys, slots, cells, leaves, chain):  # type: ignore[no-untyped-def]
     """Walk the whole chain of each key; gives the rows met."""
     met = 0
     for key in keys:
-        slot = kernels.slot_of(hashes, heads, kernels.mix(np.uint64(1), key))
-        row = heads[slot] if slot >= 0 else np.int64(-1)
-        while row != -1 and row >= oldest:
+        row = kernels.newest(slots, 0, len(slots), kernels.mix(np.uint64(1), key))
+        while row >= leaves[0, kernels.OLDEST]:
             met += 1
-            row = before[0, kernels.place(row, stored, mask)]
+            row = cells[kernels.address(leaves, 0, row) + chain]
     return met
 
 
@@ -86,26 +82,24 @@ def index(window: int, distinct: int) -> dict[str, float]:
     capacity = 1 << (2 * window - 1).bit_length()
     rows = 2 * window  # the first window's worth fills, the second slides
     order = rng.permutation(distinct) if distinct >= window else rng.integers(0, distinct, window)
-    stream = ids[np.resize(order, rows)]
-    values = np.zeros((1, capacity), np.int64)
-    values[0, :rows] = stream
-    leaf = np.zeros(capacity, np.int64)
-    slots = 1 << (2 * min(distinct, window) - 1).bit_length()  # at most half full, as the engine has it
-    columns = np.zeros(1, np.int64)
-    hashes, heads = np.zeros(slots, np.uint64), np.full(slots, -1, np.int64)
-    before = np.full((1, capacity), -1, np.int64)
+    slots_used = 1 << (2 * min(distinct, window) - 1).bit_length()  # at most half full, as the engine has it
+    slots = np.full((slots_used, 2), kernels.EMPTY)
+    chain = kernels.VALUES + 1
+    leaves = np.array([[0, capacity - 1, chain + 1, 0, 0, 0, -1, 0]])
+    indexes = np.array([[0, 0, len(slots), 0, chain, kernels.VALUES]])
+    cells = np.zeros(capacity * (chain + 1), np.int64)
+    when = np.arange(rows)
+    kernels.append(cells, leaves, 0, ids[np.resize(order, rows)][None, :], when, when + window, when)
 
     def insert() -> float:
-        hashes[:] = 0
-        heads[:] = -1
-        common = (0, 0, columns, values, leaf, 0, capacity - 1)
-        used = kernels.fill(0, window, *common, 0, hashes, heads, before, 0)
+        slots[:] = kernels.EMPTY
+        leaves[0, kernels.OLDEST] = indexes[0, kernels.USED] = 0
+        kernels.fill(0, window, 0, cells, leaves, indexes, slots)
         spent, step = 0.0, window // 100
-        for first in range(window, rows, step):  # what is older than the window goes, step by step
+        for first in range(window, rows, step):
+            leaves[0, kernels.OLDEST] = first + step - window  # what is older than the window goes
             begin = time.process_time()
-            used = kernels.fill(
-                first, first + step, *common, first + step - window, hashes, heads, before, used
-            )
+            kernels.fill(first, first + step, 0, cells, leaves, indexes, slots)
             spent += time.process_time() - begin
         return spent
 
@@ -121,9 +115,9 @@ def index(window: int, distinct: int) -> dict[str, float]:
 
         return once
 
-    probe = best(timed(lambda: probe_newest(wanted, hashes, heads)))
-    in_turn = best(timed(lambda: probe_in_turn(wanted, hashes, heads)))
-    walk = (chains, hashes, heads, before, 0, capacity - 1, rows - window)
+    probe = best(timed(lambda: probe_newest(wanted, slots)))
+    in_turn = best(timed(lambda: probe_in_turn(wanted, slots)))
+    walk = (chains, slots, cells, leaves, chain)
     met = walk_chains(*walk)
     walked = best(timed(lambda: walk_chains(*walk)))
     return {

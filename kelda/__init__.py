@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kelda.errors import KeldaError, QueryError
     from kelda.rdf.event import Event
     from kelda.runner.engine import Engine, Query, Stream, connect
+    from kelda.spark.engine import SparkEngine
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ __all__ = [
     "Query",
     "QueryError",
     "Report",
+    "SparkEngine",
     "Stream",
     "When",
     "connect",
@@ -42,6 +44,7 @@ _HOMES = {
     "Query": "kelda.runner.engine",
     "Stream": "kelda.runner.engine",
     "connect": "kelda.runner.engine",
+    "SparkEngine": "kelda.spark.engine",
 }
 
 

@@ -9,12 +9,11 @@ from bench.experiments.base import Case, Experiment, Plot
 from bench.experiments.loads import SHAPES
 from bench.harness.families import NAMES, load, missing
 
-
 TYPICAL = {  # a join or an aggregate of each family
     "lsbench": ("L3", "L4", "L5"),
     "srbench": ("Q4",),
     "citybench": ("Q1",),
-    "taxi": ("Q1", "Q2", "Q3"),
+    "taxi": ("T1", "T2"),
     "conference": (),
 }
 

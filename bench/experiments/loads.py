@@ -61,14 +61,17 @@ def first_query(name: str) -> str:
 def rate_cases(full: bool) -> list[Case]:
     name = next(n for n in NAMES if not missing(n))
     rates = (10_000, 50_000, 100_000, 200_000, 400_000) if full else (20_000, 100_000)
-    seconds = 20 if full else 4
-    some = [q.name for q in load(name).queries][: 4 if full else 2]
+    seconds = 10 if full else 4
+    some = ("L2", "L3", "L4", "L5") if name == "lsbench" else tuple(q.name for q in load(name).queries)
+    if not full:
+        some = some[1:3]
     return [
         Case(
             {"family": name, "query": query, "rate": rate},
             {
                 "family": name,
                 "queries": [query],
+                "dialect": "rspql",
                 "loop": "open",
                 "rate": rate,
                 "triples": rate * seconds,

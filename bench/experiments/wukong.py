@@ -141,7 +141,7 @@ EXPERIMENTS = (
         cases=table8,
         paper=PAPER,
         setup="LSBench with 3.75 billion triples on 8 nodes, with streams off and on",
-        differs="Streams off: part of them was loaded before. Queries on snapshots while streams are absorbed "
+        differs="Streams off: some of them was loaded before. Queries on snapshots while streams come in "
         "are not available yet. One core, far fewer triples; Oxigraph answers.",
         plots=(Plot("query", "p50_ms"),),
         missing=needs("lsbench"),

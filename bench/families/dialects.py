@@ -46,9 +46,10 @@ class Dialects:
         used = self.used(pattern)
         texts = {
             "cqels": f"{used}SELECT {select}\nWHERE {cqels}\n{after}",
-            "csparql": f"REGISTER QUERY {name} AS\n{used}SELECT {select}\n{read_csparql}WHERE {csparql}\n{after}",
-            "rspql": f"PREFIX : <{self.base}>\n{used}REGISTER RSTREAM :{name} AS\nSELECT {select}\n{read_rspql}"
-            f"WHERE {rspql}\n{after}",
+            "csparql": f"REGISTER QUERY {name} AS\n{used}SELECT {select}\n"
+            f"{read_csparql}WHERE {csparql}\n{after}",
+            "rspql": f"PREFIX : <{self.base}>\n{used}REGISTER RSTREAM :{name} AS\nSELECT {select}\n"
+            f"{read_rspql}WHERE {rspql}\n{after}",
         }
         streams = tuple(self.streams[stream] for stream in windows)
         texts = {dialect: text.strip() for dialect, text in texts.items()}
@@ -56,7 +57,13 @@ class Dialects:
         return BenchQuery(name, description, texts, streams, stored, notes)
 
     def once(
-        self, name: str, description: str, select: str, pattern: str, streams: tuple[str, ...], notes: str = ""
+        self,
+        name: str,
+        description: str,
+        select: str,
+        pattern: str,
+        streams: tuple[str, ...],
+        notes: str = "",
     ) -> BenchQuery:
         """A query in plain SPARQL over stored data and what these streams have added to it."""
         text = f"{self.used(pattern)}SELECT {select}\nWHERE {pattern}"

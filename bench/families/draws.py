@@ -6,6 +6,7 @@ on every machine.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import gcd
 
 import numpy as np
@@ -39,6 +40,11 @@ class Choice:
         """That many numbers."""
         return np.searchsorted(self.limits, below(rng, STEPS, many), "right")
 
+    def of(self, numbers: np.ndarray) -> np.ndarray:
+        """One number for each of these, always the same, and over all of them as if drawn."""
+        mixed = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        return np.searchsorted(self.limits, (mixed >> np.uint64(34)).astype(np.int64), "right")
+
 
 def spread(ranks: np.ndarray, many: int) -> np.ndarray:
     """Ranks below `many` as numbers below `many`, so that neighbours lie apart; one to one."""
@@ -46,6 +52,25 @@ def spread(ranks: np.ndarray, many: int) -> np.ndarray:
     while gcd(step, many) != 1:
         step += 2
     return ranks * step % many
+
+
+def rounds(triples: int, rate: float, block: int) -> Iterator[tuple[int, int]]:
+    """Spans of time from 0, in ms, with about `block` triples each; no instant is in two of them."""
+    many, begin = max(1, round(triples / block)), 0
+    for i in range(many):
+        end = max(begin + 1, round(triples * 1000 / rate * (i + 1) / many))
+        yield begin, end
+        begin = end
+
+
+def instants(
+    rng: np.random.Generator, span: tuple[int, int], every: float, burst: float = 0.0, period: int = 10_000
+) -> tuple[np.ndarray, int]:
+    """Times in a span with about one in `every` ms, in order, and the end of the span; see `bursts`."""
+    first, last = int(span[0] / every), int(span[1] / every)
+    times = ((np.arange(first, last) + rng.random(last - first)) * every).astype(np.int64)
+    begin, end = bursts(np.array(span), burst, period, period // 10)
+    return np.clip(bursts(times, burst, period, period // 10), begin, max(begin, end - 1)), int(end)
 
 
 def bursts(times: np.ndarray, share: float, every: int = 10_000, length: int = 1_000) -> np.ndarray:

@@ -73,7 +73,7 @@ def bench(
     )
     console.print("\n" + tables.summary(report))
     if everything and html_file is None:
-        html_file = Path("kelda-bench.html")
+        html_file = Path("build", "kelda-bench.html")
     if json_file is not None:
         report.save(json_file)
         console.print(f"figures: {json_file}")

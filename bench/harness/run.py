@@ -37,19 +37,20 @@ def run(
 ) -> None:
     """Run them all into the report.
 
-    After `seconds` no further case is begun, and the rows say so. Of an experiment with more than `most`
-    cases, so many are run, evenly chosen."""
-    plans: list[tuple[Experiment, Result, list[Case]]] = []
+    With `seconds`, the first case of each comes before the second of any, and after that time no further
+    case is begun: its row says so. Of an experiment with more than `most` cases, so many are run, evenly
+    chosen."""
+    plans: list[tuple[Result, list[Case]]] = []
     for experiment in experiments:
         result = blank(experiment)
         cases = [] if result.missing else experiment.cases(full)
         if most is not None and len(cases) > most:
             result.differs += f" {most} of {len(cases)} cases."
             cases = [cases[i * len(cases) // most] for i in range(most)]
-        plans.append((experiment, result, cases))
+        plans.append((result, cases))
     began = time.monotonic()
     until = None if seconds is None else began + seconds
-    total = sum(len(cases) for _, _, cases in plans)
+    total = sum(len(cases) for _, cases in plans)
     with Progress(
         TextColumn("{task.description:32}"),
         BarColumn(),
@@ -61,15 +62,23 @@ def run(
         transient=True,
     ) as progress:
         bar = progress.add_task("benchmarks", total=total)
-        for experiment, result, cases in plans:
+
+        def measure(result: Result, case: Case) -> None:
             start = time.monotonic()
-            for case in cases:
-                progress.update(
-                    bar, description=f"{experiment.name} {' '.join(map(str, case.label.values()))}"
-                )
-                result.rows.append(row(case, until))
-                progress.advance(bar)
-            result.seconds = time.monotonic() - start
+            what = " ".join(map(str, case.label.values()))
+            progress.update(bar, description=f"{result.name} {what}"[:32])
+            result.rows.append(row(case, until))
+            progress.advance(bar)
+            result.seconds += time.monotonic() - start
+
+        if seconds is not None:
+            for turn in range(max((len(cases) for _, cases in plans), default=0)):
+                for result, cases in plans:
+                    if turn < len(cases):
+                        measure(result, cases[turn])
+        for result, cases in plans:
+            for case in cases[len(result.rows) :]:
+                measure(result, case)
             report.results.append(result)
             on_result(result)
 

@@ -32,6 +32,14 @@ class Runner(str, Enum):
     reference = "reference"
 
 
+class Balance(str, Enum):
+    """Which shard takes a query that cannot be spread."""
+
+    rotation = "rotation"
+    least_latency = "least-latency"
+    smallest_buffers = "smallest-buffers"
+
+
 class Dialect(str, Enum):
     """How the query text is to be read; without it the text decides."""
 
@@ -70,6 +78,7 @@ ParamOption = Annotated[
         "--param", help='Value of $name: <iri>, "literal", a number, or a word.', metavar="NAME=VALUE"
     ),
 ]
+WHOLE = "whole on one shard: by the reference evaluator"
 STREAMS, READING, RUNNING, WRITING = "Streams and graphs", "Reading", "Running", "Writing"
 
 
@@ -79,7 +88,9 @@ def query(
     stream: Annotated[
         list[str],
         typer.Option(
-            help="A stream and the file it is read from.", metavar="IRI=FILE", rich_help_panel=STREAMS
+            help="A stream and where it comes from: a file, folder:, tail:, replay:, tcp:.",
+            metavar="IRI=FILE",
+            rich_help_panel=STREAMS,
         ),
     ] = [],  # noqa: B006 - typer copies it
     graph: Annotated[
@@ -124,6 +135,20 @@ def query(
             rich_help_panel=READING,
         ),
     ] = [],  # noqa: B006
+    idle: Annotated[
+        list[str],
+        typer.Option(
+            help="After this long a silence a stream does not hold back the others.",
+            metavar="[IRI=]DURATION",
+            rich_help_panel=READING,
+        ),
+    ] = [],  # noqa: B006
+    rate: Annotated[
+        list[str],
+        typer.Option(
+            help="Take at most this many records a second.", metavar="[IRI=]N", rich_help_panel=READING
+        ),
+    ] = [],  # noqa: B006
     strict: Annotated[
         bool,
         typer.Option(
@@ -142,6 +167,19 @@ def query(
             help="Keep Spark's state here, to go on after a crash.", metavar="DIR", rich_help_panel=RUNNING
         ),
     ] = None,
+    shards: Annotated[
+        int,
+        typer.Option(
+            help="Pieces that Spark runs the queries in; answers do not depend on it.",
+            min=1,
+            max=63,
+            rich_help_panel=RUNNING,
+        ),
+    ] = 1,
+    balance: Annotated[
+        Balance,
+        typer.Option(help="On which shard a query goes that cannot be spread.", rich_help_panel=RUNNING),
+    ] = Balance.rotation,
     batch_events: Annotated[
         int,
         typer.Option(
@@ -187,7 +225,7 @@ def query(
     ] = None,
 ) -> None:
     """Answer queries over files read to their end; a query without windows is asked once."""
-    from kelda.cli.query import Request, answer_queries
+    from kelda.cli.query import OnSpark, Request, answer_queries
 
     answer_queries(
         Request(
@@ -205,10 +243,11 @@ def query(
             t0=t0,
             batch_events=batch_events,
             output=output and output.value,
+            idle=idle,
+            rate=rate,
         ),
         runner=runner.value,
-        master=master,
-        checkpoint=checkpoint,
+        spark=OnSpark(master, checkpoint, shards, balance.value),
         format=format.value,
         out=out,
         rejects=rejects,
@@ -221,18 +260,23 @@ def explain(
     files: QueryFiles,
     dialect: DialectOption = None,
     param: ParamOption = [],  # noqa: B006
+    shards: Annotated[int, typer.Option(help="Pieces that Spark runs the queries in.", min=1, max=63)] = 2,
 ) -> None:
     """Show how queries will be run."""
     from kelda.cli.query import Request, parsed_queries
     from kelda.engine.incremental import how_it_runs
     from kelda.plan.explain import explain as explained
+    from kelda.plan.partition import partition
 
     for number, (_, parsed) in enumerate(
         parsed_queries(Request(queries=files, dialect=dialect and dialect.value, params=param))
     ):
         print(("\n" if number else "") + explained(parsed))
         if parsed.windows:
-            print("\nin-process it runs " + how_it_runs(parsed))
+            said = how_it_runs(parsed)
+            print("\nin-process it runs " + said)
+            where = partition(parsed, shards).say() if said.startswith("from the changes") else WHOLE
+            print(f"\non {shards} shards it runs " + where)
 
 
 @app.command()

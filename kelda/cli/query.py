@@ -24,6 +24,7 @@ from kelda.rdf.graphstore import GraphStore
 from kelda.runner.files import parse_spec
 from kelda.runner.job import Job, QuerySpec, StreamSource
 from kelda.runner.progress import Progress
+from kelda.runner.sources.address import read_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,18 @@ class Request:
     t0: str = "0"
     batch_events: int = 10_000
     output: str | None = None
+    idle: Sequence[str] = ()
+    rate: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OnSpark:
+    """Where and how Spark runs a job."""
+
+    master: str = "local[*]"
+    checkpoint: Path | None = None
+    shards: int = 1
+    balance: str = "rotation"
 
 
 # ------------------------------------------------------------------------------ what to run
@@ -100,12 +113,25 @@ def make_job(request: Request, specs: Iterable[QuerySpec]) -> Job:
     times = values.per_stream(request.time_predicates, names, lambda text: text.strip("<>"))
     mappings = values.per_stream(request.mappings, names, str)
     lateness = values.per_stream(request.lateness, names, values.duration)
+    idle = values.per_stream(request.idle, names, values.duration)
+    rate = values.per_stream(request.rate, names, int)
     streams = []
     for iri, path in files:
-        _must_exist(path)
-        framing_of(formats.get(iri) or guess_format(path))
+        address = read_address(path)
+        if address.scheme in ("file", "replay", "tail"):
+            _must_exist(address.place)
+            framing_of(formats.get(iri) or guess_format(address.place))
         streams.append(
-            StreamSource(iri, path, formats.get(iri), times.get(iri), mappings.get(iri), lateness.get(iri, 0))
+            StreamSource(
+                iri,
+                path,
+                formats.get(iri),
+                times.get(iri),
+                mappings.get(iri),
+                lateness.get(iri, 0),
+                idle.get(iri),
+                rate.get(iri),
+            )
         )
     graphs: list[tuple[str | None, str]] = [values.iri_and_file(text, "--graph") for text in request.graphs]
     graphs += [(None, str(path)) for path in request.default_graphs]
@@ -133,8 +159,7 @@ def run_job(
     job: Job,
     *,
     runner: str,
-    master: str = "local[*]",
-    checkpoint: Path | None = None,
+    spark: OnSpark = OnSpark(),  # noqa: B008 - it never changes
     progress: Progress | None = None,
 ) -> Iterator[Answer]:
     """Every answer of a job, by the runner of that name."""
@@ -147,9 +172,19 @@ def run_job(
         except ModuleNotFoundError as error:
             raise EnvironmentProblem(f"{error}; run `kelda doctor` to see what is missing") from error
         return run(
-            job, master=master, checkpoint=None if checkpoint is None else str(checkpoint), progress=progress
+            job,
+            master=spark.master,
+            checkpoint=None if spark.checkpoint is None else str(spark.checkpoint),
+            progress=progress,
+            shards=spark.shards,
+            balance=spark.balance,
         )
-    if checkpoint is not None:
+    for stream in job.streams:
+        if not Path(stream.path).is_file() or stream.rate is not None or stream.idle_ms is not None:
+            raise UsageError(
+                f"the runner '{runner}' reads files to their ends; {stream.path} is for --runner spark"
+            )
+    if spark.checkpoint is not None:
         raise UsageError(
             f"--checkpoint is for --runner spark; the runner '{runner}' keeps its state in memory"
         )
@@ -178,14 +213,14 @@ def answer_queries(
     request: Request,
     *,
     runner: str,
-    master: str = "local[*]",
-    checkpoint: Path | None = None,
+    spark: OnSpark = OnSpark(),  # noqa: B008 - it never changes
     format: str = "table",
     out: Path | None = None,
     rejects: Path | None = None,
     progress: bool | None = None,
 ) -> None:
     """Run the request and write its answers; a summary goes to stderr."""
+    checkpoint = spark.checkpoint
     queries = parsed_queries(request)
     continuous = [(spec, query) for spec, query in queries if query.windows]
     one_shot = [(spec, query) for spec, query in queries if not query.windows]
@@ -201,7 +236,7 @@ def answer_queries(
         paper = open_files.enter_context(_opened(out, append=resumed)) if out else sys.stdout
         rejects_file = open_files.enter_context(_opened(rejects, append=resumed)) if rejects else None
         show = sys.stderr.isatty() if progress is None else progress
-        size = sum(Path(s.path).stat().st_size for s in job.streams)
+        size = sum(Path(s.path).stat().st_size for s in job.streams if Path(s.path).is_file())
         told = RunProgress(size, sys.stderr, show=show, rejects=rejects_file)
         writer = writer_for(format, paper, shapes, told.clear, header=not (resumed and out))
         told.while_working = writer.idle
@@ -209,7 +244,7 @@ def answer_queries(
         try:
             count += _ask_once(one_shot, job, writer)
             if continuous:
-                answers = run_job(job, runner=runner, master=master, checkpoint=checkpoint, progress=told)
+                answers = run_job(job, runner=runner, spark=spark, progress=told)
                 with contextlib.closing(cast(Generator[Answer, None, None], answers)):
                     for answer in answers:
                         writer.write(answer)

@@ -18,7 +18,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from kelda.cli.output import Shape, shape_of, short_name, table
-from kelda.cli.query import Request, make_job, parsed_queries, run_job
+from kelda.cli.query import OnSpark, Request, make_job, parsed_queries, run_job
 from kelda.demo import town
 from kelda.engine.answer import Answer
 from kelda.rdf.event import Reject
@@ -46,7 +46,7 @@ def run_demo(
         questions = dict(zip((spec.name for spec, _ in queries), QUESTIONS.values(), strict=True))
         view = View({spec.name: shape_of(query) for spec, query in queries}, questions, f"starting {runner}")
         with Live(view, console=console, refresh_per_second=8):
-            for answer in run_job(job, runner=runner, master=master, progress=view):
+            for answer in run_job(job, runner=runner, spark=OnSpark(master, shards=2), progress=view):
                 view.take(answer)
     console.print(_next_steps(keep, time.monotonic() - started))
 

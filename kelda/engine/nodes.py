@@ -10,7 +10,7 @@ import numpy as np
 from kelda.engine.clock import FOREVER, NEVER
 from kelda.engine.deltas import Deltas, Ids, Operator
 from kelda.engine.expressions import Compiled
-from kelda.engine.intervals import CountIntervals, Intervals, StreamRows, Waiting
+from kelda.engine.intervals import CountIntervals, Intervals, StreamRows, TimeIntervals, Waiting
 from kelda.engine.intervals_kernels import matching
 from kelda.engine.keyset import KeySet
 from kelda.engine.ownership import Owner
@@ -120,7 +120,7 @@ class JoinWindows(Node):
         self._routes = parameters is not None and parameters.constants == 0
         if parameters is not None and not self._routes:
             nobody = np.zeros((len(parameters.columns), 0), np.int64)
-            leaves.append(Leaf(parameters.columns, stored=nobody, grows=True))
+            leaves.append(Leaf(parameters.columns, stored=nobody))
         for columns, rows in stored:  # a row that no stored row can match is not even kept
             for name, ids in zip(columns, rows, strict=True):
                 readers = [(w, w.columns[name]) for w in windows if name in w.columns]
@@ -131,7 +131,8 @@ class JoinWindows(Node):
                     window.among.append((position, keys))
         self.windows = windows
         self.parameters = parameters
-        self._since = np.zeros(0, np.int64)  # per query, the first row that it may see
+        # Per leaf and query, the first row that it may see.
+        self._since = np.zeros((len(leaves), 0), np.int64)
         self.join = WindowJoin(leaves)
         self.columns = (*self.join.columns, QUERY) if self._routes else self.join.columns
 
@@ -142,13 +143,10 @@ class JoinWindows(Node):
     def _admit(self, parameters: Parameters) -> None:
         """Let queries in that were registered since the last step."""
         rows = parameters.take()
-        shift = 0
         if not self._routes:
-            _, shift = self.join.add_stored(len(self.join.leaves) - 1, rows)
-        for window in self.windows:
-            window.open_rows = window.open_rows + shift
-        fresh = np.full(rows.shape[1], self.join.next_row)
-        self._since = np.concatenate([self._since + shift, fresh])
+            self.join.add_stored(len(self.join.leaves) - 1, rows)
+        fresh = np.repeat(self.join.next_rows[:, None], rows.shape[1], axis=1)
+        self._since = np.concatenate([self._since, fresh], axis=1)
 
     def _bound(self, rows: Ids) -> Ids:
         """When results end by the windows of their own query; before all time if they are none of its."""
@@ -158,19 +156,19 @@ class JoinWindows(Node):
             query = np.arange(len(parameters.names))[None, :]
             rows = rows[:, :, None]
         else:
-            query = self.join.cell(0, rows[:, -1]) - 1
+            query = self.join.cell(len(self.join.leaves) - 1, 0, rows[:, -1]) - 1
         shape = np.broadcast_shapes(query.shape, rows[:, 0].shape)
         end = np.full(shape, FOREVER)
         mine = np.broadcast_to(parameters.alive[query] > 0, shape)
         for i, window in enumerate(self.windows):
-            mine = mine & (rows[:, i] >= self._since[query])
+            mine = mine & (rows[:, i] >= self._since[i][query])
             sizes = parameters.sizes.get(window.window)
             if sizes is None:
                 continue
             if isinstance(window.intervals, CountIntervals):
-                leave = window.intervals.arrival(self.join.unit(rows[:, i]) + sizes[query])
+                leave = window.intervals.arrival(self.join.unit(i, rows[:, i]) + sizes[query])
             else:
-                leave = self.join.entered(rows[:, i]) + sizes[query]
+                leave = self.join.entered(i, rows[:, i]) + sizes[query]
             end = np.minimum(end, leave)
         return np.where(mine, end, NEVER)
 
@@ -185,22 +183,24 @@ class JoinWindows(Node):
             if len(window.open_rows):
                 _, leave = window.intervals.of(window.open_units)
                 known = leave < FOREVER
-                self.join.settle(window.open_rows[known], leave[known])
+                self.join.settle(i, window.open_rows[known], leave[known])
                 window.open_rows, window.open_units = window.open_rows[~known], window.open_units[~known]
             units, values = window.match(rows)
             if not len(units) and not len(window.waiting):
                 continue
             values, enter, leave, units = window.waiting.step(units, values)
             if len(enter):
-                batches.append(NewRows(i, enter, values, enter, leave, units))
+                batches.append(NewRows(i, values, enter, leave, units))
                 owners.append((window, units, leave))
-        if not batches and not self.join.standing:
+        if batches:
+            for (window, units, leave), first in zip(owners, self.join.add(batches), strict=True):
+                # Of rows in their order, only the last may be without an end yet.
+                if leave[-1] == FOREVER and not isinstance(window.intervals, TimeIntervals):
+                    unknown = np.flatnonzero(leave == FOREVER)
+                    window.open_rows = np.concatenate([window.open_rows, first + unknown])
+                    window.open_units = np.concatenate([window.open_units, units[unknown]])
+        elif not self.join.standing:
             return Deltas.empty(self.columns)
-        for (window, units, leave), numbers in zip(owners, self.join.add(batches), strict=True):
-            unknown = leave == FOREVER
-            if unknown.any():
-                window.open_rows = np.concatenate([window.open_rows, numbers[unknown]])
-                window.open_units = np.concatenate([window.open_units, units[unknown]])
         if self._routes:
             return self.join.routed(step.until, self._bound, QUERY)
         return self.join.results(step.until, None if self.parameters is None else self._bound)

@@ -1,12 +1,14 @@
-"""Kernels of the multiway window join: one table of rows, chains by key, depth-first probing.
+"""Kernels of the multiway window join: records of rows, chains by key, depth-first probing.
 
-Rows of all leaves lie in one table in the order in which they arrived. A row number never changes
-(it grows for ever); its position in the arrays is `place(row)`: stored rows, which never leave, come
-first, the others go round a ring.
+Each leaf has its rows in a ring of its own, in the order in which they entered. A row number never
+changes (it grows for ever, leaf by leaf); where the row's record lies is `address(leaf, row)`. The records
+of all leaves are parts of one array, `cells`. A record holds the row's times, then its values, then for each
+index of its leaf the row before it with the same key: a probe touches one place for all of them.
 
-An index has a hash table from key to the newest row with it, and for each row the row before it with
-the same key. Rows that have left are not taken out: a walk along a chain stops at the first one, since
-within a leaf older rows have left, too; a table slot whose newest row has left is free for another key.
+An index has a hash table from key to the newest row with it. The tables of all indexes are parts of one
+array, `slots`, with hash and row side by side. Rows that have left are not taken out: a walk along a chain
+stops at the first one, since within a leaf older rows have left, too; a slot whose newest row has left is
+free for another key.
 """
 
 # mypy: allow-untyped-defs
@@ -16,12 +18,28 @@ import numpy as np
 from numba import njit
 
 EMPTY = np.int64(-1)
+FOREVER = np.int64(2**63 - 1)
+LONG = np.int64(1 << 40)
+BLOCK = 32
+
+# A record: when the row enters; when it really leaves; when it leaves by its window alone, which is not
+# later than for those behind it; what the window counts. Values follow, then chains.
+ENTER, LEAVE, FADES, UNIT, VALUES = range(5)
+# A leaf: its part of `cells`, the first row that has not left, the first that is not joined, the one behind
+# the last; the index on all its columns if it reads a graph, else -1. Its indexes follow, -1 behind them.
+BASE, MASK, STRIDE, OLDEST, JOINED, END, COPIES, INDEXES = range(8)
+# An index: its leaf, its part of `slots`, slots in use, where in a record its chain is. The places of the
+# key in a record follow, -1 behind them.
+LEAF, START, SIZE, USED, CHAIN, KEYS = range(6)
+# A step of a plan: the leaf to visit, the index to probe, the length of its key. For each part of the key
+# follow its place in the visited record, and the leaf and the place that it must be equal to.
+OTHER, INDEX, COUNT, EQUAL = range(4)
 
 
 @njit(cache=True, inline="always")
-def place(row, stored, mask):
-    """The position of a row in the arrays."""
-    return row if row < stored else stored + ((row - stored) & mask)
+def address(leaves, j, row):
+    """Where the record of a row begins."""
+    return leaves[j, BASE] + (row & leaves[j, MASK]) * leaves[j, STRIDE]
 
 
 @njit(cache=True, inline="always")
@@ -32,233 +50,341 @@ def mix(h, value):
 
 
 @njit(cache=True, inline="always")
-def slot_of(hashes, heads, h):
-    """The slot that holds hash h, or -1."""
-    size = len(heads)
-    at = np.int64(h & np.uint64(size - 1))
+def newest(slots, start, size, h):
+    """The newest row with hash h in a table, or -1."""
+    at = np.int64(h) & (size - 1)
     while True:
-        if heads[at] == EMPTY:
-            return np.int64(-1)
-        if hashes[at] == h:
-            return at
+        row = slots[start + at, 1]
+        if row == EMPTY or slots[start + at, 0] == np.int64(h):
+            return row
         at = (at + 1) & (size - 1)
 
 
-@njit(cache=True)
-def put(hashes, heads, h, row, oldest, used):
-    """Make `row` the newest of its key; gives (the row before it or -1, slots in use).
+@njit(cache=True, inline="always")
+def put(slots, start, size, h, row, oldest):
+    """Make `row` the newest of its key; gives (the row before it or -1, whether a slot more is in use).
 
-    `oldest`: rows below it (stored ones apart) are gone, and so are keys whose newest row is such."""
-    size = len(heads)
-    at = np.int64(h & np.uint64(size - 1))
+    `oldest`: rows below it are gone, and so are keys whose newest row is such."""
+    at = np.int64(h) & (size - 1)
     free = np.int64(-1)
-    while heads[at] != EMPTY:
-        if hashes[at] == h:
-            before = heads[at]
-            heads[at] = row
-            return (before if before >= oldest else EMPTY), used
-        if free < 0 and heads[at] < oldest:
+    while True:
+        head = slots[start + at, 1]
+        if head == EMPTY:
+            break
+        if slots[start + at, 0] == np.int64(h):
+            slots[start + at, 1] = row
+            return (head if head >= oldest else EMPTY), 0
+        if free < 0 and head < oldest:
             free = at
         at = (at + 1) & (size - 1)
+    more = 0
     if free < 0:
         free = at
-        used += 1
-    hashes[free] = h
-    heads[free] = row
-    return EMPTY, used
+        more = 1
+    slots[start + free, 0] = np.int64(h)
+    slots[start + free, 1] = row
+    return EMPTY, more
 
 
 @njit(cache=True)
-def rehash(hashes, heads, new_hashes, new_heads, oldest):
-    """Move the keys that still have a row into a new table; gives their number."""
-    size = len(new_heads)
-    used = 0
-    for i in range(len(heads)):
-        if heads[i] == EMPTY or heads[i] < oldest:
-            continue
-        at = np.int64(hashes[i] & np.uint64(size - 1))
-        while new_heads[at] != EMPTY:
-            at = (at + 1) & (size - 1)
-        new_hashes[at] = hashes[i]
-        new_heads[at] = heads[i]
-        used += 1
-    return used
-
-
-@njit(cache=True)
-def join(
-    first,  # the first row to insert and probe with
-    first_is_in,  # it was inserted already: this goes on where the output was full
-    end,  # the row behind the last
-    values,  # (columns, places)
-    leaf,  # which leaf a row belongs to
-    enter,
-    leave,  # when the row really leaves
-    fades,  # when it leaves by its window alone: not later than those behind it
-    stored,
-    mask,
-    oldest,
-    copies,  # per leaf, the index on all its columns if it reads a graph window, else -1
-    # indexes: one row of these per index
-    index_leaf,
-    index_keys,  # (indexes, widest key) columns of the leaf that form the key, -1 behind the last
-    table_start,
-    table_size,
-    hashes,
-    heads,
-    used,
-    before,  # (indexes, places)
-    # plans: for a new row of leaf j, the leaves to visit in order
-    plan_leaf,  # (leaves, steps)
-    plan_index,  # (leaves, steps) the index to probe, or -1: walk all rows of the leaf by chain of index
-    plan_from,  # (leaves, steps, widest key, 2): (leaf, column) that gives each key value
-    check_count,  # (leaves, steps)
-    check,  # (leaves, steps, checks, 3): (column of the visited leaf, leaf, column) that must be equal
-    # output
-    out_rows,  # (capacity, leaves)
-    out_start,
-    stack_row,  # scratch, one per step
-    bound,  # scratch, the row chosen for each leaf
-    starts,
-    ends,
-    probes,  # (leaves, steps) rows looked at, for the planner
-):
-    """Insert the rows [first, end) one by one and find every result that each completes.
-
-    Gives (the row to go on with, results written, whether that row is inserted already): it stops when
-    the output cannot hold the results of one more row; the caller makes room and goes on. A result is a
-    row per leaf; it stands from the last `enter` to the first `leave` of them, if that is any time at all."""
-    leaves = plan_leaf.shape[0]
-    steps = leaves - 1
-    capacity = len(out_start)
+def live_keys(slots, start, size, oldest):
+    """How many keys of a table still have a row."""
     found = 0
-    row = first
-    while row < end:
-        here = place(row, stored, mask)
-        j = leaf[here]
-        if row > first or not first_is_in:
-            for d in range(len(index_leaf)):
-                if index_leaf[d] != j:
-                    continue
-                h = np.uint64(d + 1)
-                for k in range(index_keys.shape[1]):
-                    column = index_keys[d, k]
-                    if column < 0:
-                        break
-                    h = mix(h, values[column, here])
-                a = table_start[d]
-                b = a + table_size[d]
-                gone = 0 if row < stored else oldest
-                before[d, here], used[d] = put(hashes[a:b], heads[a:b], h, row, gone, used[d])
-            d = copies[j]
-            if d >= 0 and before[d, here] != EMPTY:
-                # In a graph, a copy ends the stay of the copy before it at the instant it enters.
-                there = place(before[d, here], stored, mask)
-                same = True
-                for k in range(index_keys.shape[1]):
-                    column = index_keys[d, k]
-                    if column < 0:
-                        break
-                    if values[column, here] != values[column, there]:
-                        same = False
-                        break
-                if same and leave[there] > enter[here]:
-                    leave[there] = enter[here]
-        if enter[here] >= leave[here]:
-            row += 1
-            continue
-        kept = found
-        if steps == 0:
-            if found == capacity:
-                return row, found, True
-            out_rows[found, 0] = row
-            out_start[found] = enter[here]
-            found += 1
-            row += 1
-            continue
-        bound[j] = row
-        depth = 0
-        starts[0] = enter[here]
-        ends[0] = leave[here]
-        stack_row[0] = np.int64(-2)  # -2: the chain of this step is not entered yet
-        full = False
-        while depth >= 0:
-            other = plan_leaf[j, depth]
-            d = plan_index[j, depth]
-            if stack_row[depth] == -2:
-                h = np.uint64(d + 1)
-                for k in range(index_keys.shape[1]):
-                    if index_keys[d, k] < 0:
-                        break
-                    source = place(bound[plan_from[j, depth, k, 0]], stored, mask)
-                    h = mix(h, values[plan_from[j, depth, k, 1], source])
-                a = table_start[d]
-                b = a + table_size[d]
-                slot = slot_of(hashes[a:b], heads[a:b], h)
-                stack_row[depth] = EMPTY if slot < 0 else heads[a + slot]
-            candidate = stack_row[depth]
-            if candidate == EMPTY or (candidate >= stored and candidate < oldest):
-                depth -= 1
-                continue
-            there = place(candidate, stored, mask)
-            probes[j, depth] += 1
-            if fades[there] <= starts[depth]:  # it has left, and with it all before it
-                depth -= 1
-                continue
-            stack_row[depth] = before[d, there]
-            start = max(starts[depth], enter[there])
-            stop = min(ends[depth], leave[there])
-            if start >= stop:
-                continue
-            equal = True
-            for c in range(check_count[j, depth]):
-                source = place(bound[check[j, depth, c, 1]], stored, mask)
-                if values[check[j, depth, c, 0], there] != values[check[j, depth, c, 2], source]:
-                    equal = False
-                    break
-            if not equal:
-                continue
-            bound[other] = candidate
-            if depth + 1 < steps:
-                depth += 1
-                starts[depth] = start
-                ends[depth] = stop
-                stack_row[depth] = np.int64(-2)
-                continue
-            if found == capacity:
-                full = True
-                break
-            for i in range(leaves):
-                out_rows[found, i] = bound[i]
-            out_start[found] = start
-            found += 1
-        if full:
-            return row, kept, True
-        row += 1
-    return row, found, False
+    for i in range(start, start + size):
+        found += slots[i, 1] >= oldest
+    return found
 
 
 @njit(cache=True)
-def fill(first, end, d, of_leaf, keys, values, leaf, stored, mask, oldest, hashes, heads, before, used):
-    """Put the rows [first, end) of one leaf into a new index; gives its slots in use."""
-    for row in range(first, end):
-        here = place(row, stored, mask)
-        if leaf[here] != of_leaf:
+def rehash(slots, start, size, into, oldest):
+    """Move the keys that still have a row into a new table; gives their number."""
+    used = 0
+    for i in range(start, start + size):
+        if slots[i, 1] < oldest:
             continue
-        h = np.uint64(d + 1)
-        for k in range(len(keys)):
-            if keys[k] < 0:
-                break
-            h = mix(h, values[keys[k], here])
-        gone = 0 if row < stored else oldest
-        before[d, here], used = put(hashes, heads, h, row, gone, used)
+        at = slots[i, 0] & (len(into) - 1)
+        while into[at, 1] != EMPTY:
+            at = (at + 1) & (len(into) - 1)
+        into[at, 0] = slots[i, 0]
+        into[at, 1] = slots[i, 1]
+        used += 1
     return used
 
 
 @njit(cache=True)
-def first_live(oldest, end, leave, stored, mask, until):
-    """The first row from `oldest` on that has not left by `until`."""
-    row = oldest
-    while row < end and leave[place(row, stored, mask)] <= until:
-        row += 1
-    return row
+def append(cells, leaves, j, values, enter, leave, unit):
+    """Write new rows behind the last of a leaf; gives how long they stay, all together."""
+    row = leaves[j, END]
+    stay = 0.0
+    for i in range(len(enter)):
+        at = address(leaves, j, row + i)
+        cells[at + ENTER] = enter[i]
+        cells[at + LEAVE] = leave[i]
+        cells[at + FADES] = leave[i]
+        cells[at + UNIT] = unit[i]
+        for c in range(values.shape[0]):
+            cells[at + VALUES + c] = values[c, i]
+        stay += min(leave[i], enter[i] + LONG) - enter[i]
+    leaves[j, END] = row + len(enter)
+    return stay
+
+
+@njit(cache=True, inline="always")
+def _key(cells, here, indexes, d):
+    """The hash of a row's key in index d."""
+    h = np.uint64(d + 1)
+    for c in range(KEYS, indexes.shape[1]):
+        if indexes[d, c] < 0:
+            break
+        h = mix(h, cells[here + indexes[d, c]])
+    return h
+
+
+@njit(cache=True)
+def fill(first, end, d, cells, leaves, indexes, slots):
+    """Put the rows [first, end) of its leaf into an index.
+
+    In blocks: the slots of a block are looked at before any is written, so that the memory can be fetched
+    for all of them at once."""
+    j = indexes[d, LEAF]
+    start, size, chain = indexes[d, START], indexes[d, SIZE], indexes[d, CHAIN]
+    hashes = np.empty(BLOCK, np.uint64)
+    used = 0
+    seen = 0
+    while first < end:
+        count = min(BLOCK, end - first)
+        for i in range(count):
+            h = _key(cells, address(leaves, j, first + i), indexes, d)
+            hashes[i] = h
+            seen ^= slots[start + (np.int64(h) & (size - 1)), 1]
+        for i in range(count):
+            row = first + i
+            before, more = put(slots, start, size, hashes[i], row, leaves[j, OLDEST])
+            cells[address(leaves, j, row) + chain] = before
+            used += more
+        first += count
+    indexes[d, USED] += used
+    return seen  # needed by nobody: so that the looking is not optimized away
+
+
+@njit(cache=True, inline="always")
+def _insert(cells, leaves, indexes, slots, j, row, here):
+    """Put a row into the indexes of its leaf; in a graph, it ends the stay of its earlier copy."""
+    for n in range(INDEXES, leaves.shape[1]):
+        d = leaves[j, n]
+        if d < 0:
+            break
+        h = _key(cells, here, indexes, d)
+        before, more = put(slots, indexes[d, START], indexes[d, SIZE], h, row, leaves[j, OLDEST])
+        indexes[d, USED] += more
+        cells[here + indexes[d, CHAIN]] = before
+        if d == leaves[j, COPIES] and before != EMPTY:
+            there = address(leaves, j, before)
+            same = True
+            for c in range(KEYS, indexes.shape[1]):
+                if indexes[d, c] < 0:
+                    break
+                if cells[here + indexes[d, c]] != cells[there + indexes[d, c]]:
+                    same = False
+                    break
+            if same and cells[there + LEAVE] > cells[here + ENTER]:
+                cells[there + LEAVE] = cells[here + ENTER]
+
+
+@njit(cache=True, inline="always")
+def _turn(cells, leaves):
+    """The leaf whose next row enters first (-1: there is none), and up to which instant its rows come
+    before those of all others."""
+    first = -1
+    earliest = FOREVER
+    for j in range(leaves.shape[0]):
+        if leaves[j, JOINED] < leaves[j, END]:
+            enter = cells[address(leaves, j, leaves[j, JOINED]) + ENTER]
+            if first < 0 or enter < earliest:
+                first = j
+                earliest = enter
+    limit = FOREVER
+    for j in range(leaves.shape[0]):
+        if j != first and leaves[j, JOINED] < leaves[j, END]:
+            enter = cells[address(leaves, j, leaves[j, JOINED]) + ENTER]
+            limit = min(limit, enter if j > first else enter - 1)
+    return first, limit
+
+
+@njit(cache=True)
+def join(cells, leaves, indexes, slots, plan, rows, start, found, probes, inside):
+    """Insert the rows that are not joined yet, one by one in the order in which they enter, and find every
+    result that each completes. A result is a row per leaf; it stands from the last `enter` to the first
+    `leave` of them, if that is any time at all.
+
+    Results are written to `rows` and `start` behind the first `found`. Gives (results there, whether it
+    stopped): it stops when they cannot hold the results of one more row; the caller makes room and goes on,
+    with `inside`: that row is in the indexes already. `probes` counts rows looked at, for the planner."""
+    count = leaves.shape[0]
+    steps = count - 1
+    capacity = len(start)
+    candidates = np.empty(count, np.int64)  # per step, the next row of the chain
+    bound = np.empty(count, np.int64)  # per leaf, the row chosen
+    places = np.empty(count, np.int64)  # and where it lies
+    starts = np.empty(count, np.int64)
+    ends = np.empty(count, np.int64)
+    while True:
+        j, limit = _turn(cells, leaves)
+        if j < 0:
+            return found, False
+        row = leaves[j, JOINED]
+        while row < leaves[j, END]:
+            here = address(leaves, j, row)
+            if cells[here + ENTER] > limit:
+                break
+            if not inside:
+                _insert(cells, leaves, indexes, slots, j, row, here)
+            inside = False
+            kept = found
+            full = False
+            if cells[here + ENTER] >= cells[here + LEAVE]:
+                pass
+            elif steps == 0:
+                full = found == capacity
+                if not full:
+                    rows[found, 0] = row
+                    start[found] = cells[here + ENTER]
+                    found += 1
+            else:
+                bound[j] = row
+                places[j] = here
+                starts[0] = cells[here + ENTER]
+                ends[0] = cells[here + LEAVE]
+                depth = 0
+                enters = True  # the chain of this step is not entered yet
+                while depth >= 0:
+                    other = plan[j, depth, OTHER]
+                    d = plan[j, depth, INDEX]
+                    if enters:
+                        h = np.uint64(d + 1)
+                        for c in range(EQUAL, EQUAL + 3 * plan[j, depth, COUNT], 3):
+                            h = mix(h, cells[places[plan[j, depth, c + 1]] + plan[j, depth, c + 2]])
+                        candidates[depth] = newest(slots, indexes[d, START], indexes[d, SIZE], h)
+                        enters = False
+                    candidate = candidates[depth]
+                    if candidate < leaves[other, OLDEST]:
+                        depth -= 1
+                        continue
+                    there = address(leaves, other, candidate)
+                    probes[j, depth] += 1
+                    if cells[there + FADES] <= starts[depth]:  # it has left, and with it all before it
+                        depth -= 1
+                        continue
+                    candidates[depth] = cells[there + indexes[d, CHAIN]]
+                    begin = max(starts[depth], cells[there + ENTER])
+                    stop = min(ends[depth], cells[there + LEAVE])
+                    if begin >= stop:
+                        continue
+                    equal = True
+                    for c in range(EQUAL, EQUAL + 3 * plan[j, depth, COUNT], 3):
+                        wanted = cells[places[plan[j, depth, c + 1]] + plan[j, depth, c + 2]]
+                        if cells[there + plan[j, depth, c]] != wanted:
+                            equal = False
+                            break
+                    if not equal:
+                        continue
+                    bound[other] = candidate
+                    if depth + 1 < steps:
+                        depth += 1
+                        places[other] = there
+                        starts[depth] = begin
+                        ends[depth] = stop
+                        enters = True
+                        continue
+                    if found == capacity:
+                        full = True
+                        break
+                    for i in range(count):
+                        rows[found, i] = bound[i]
+                    start[found] = begin
+                    found += 1
+            if full:
+                return kept, True
+            row += 1
+            leaves[j, JOINED] = row
+
+
+@njit(cache=True)
+def gather(rows, cells, leaves, homes):
+    """The columns of results; `homes` has the leaf and the place in its record of each."""
+    out = np.empty((len(homes), len(rows)), np.int64)
+    for c in range(len(homes)):
+        j, place = homes[c]
+        for r in range(len(rows)):
+            out[c, r] = cells[address(leaves, j, rows[r, j]) + place]
+    return out
+
+
+@njit(cache=True)
+def ends_of(rows, cells, leaves):
+    """When results end."""
+    out = np.empty(len(rows), np.int64)
+    for r in range(len(rows)):
+        end = FOREVER
+        for j in range(leaves.shape[0]):
+            end = min(end, cells[address(leaves, j, rows[r, j]) + LEAVE])
+        out[r] = end
+    return out
+
+
+@njit(cache=True)
+def tell(rows, start, ends, sent, until, cells, leaves, homes):
+    """The changes of results up to `until`: (time, weight, columns, whether in time order, results kept).
+
+    What stands longer is kept: moved to the front of `rows`, `start` and `sent`."""
+    coming = going = 0
+    for r in range(len(start)):
+        if start[r] < ends[r]:
+            coming += not sent[r] and start[r] <= until
+            going += ends[r] <= until
+    time = np.empty(coming + going, np.int64)
+    weight = np.empty(coming + going, np.int64)
+    values = np.empty((len(homes), coming + going), np.int64)
+    a, b, kept = 0, coming, 0
+    for r in range(len(start)):
+        if start[r] >= ends[r]:
+            continue
+        comes = not sent[r] and start[r] <= until
+        goes = ends[r] <= until
+        if comes or goes:
+            for c in range(len(homes)):
+                j = homes[c, 0]
+                value = cells[address(leaves, j, rows[r, j]) + homes[c, 1]]
+                if comes:
+                    values[c, a] = value
+                if goes:
+                    values[c, b] = value
+        if comes:
+            time[a] = start[r]
+            weight[a] = 1
+            a += 1
+        if goes:
+            time[b] = ends[r]
+            weight[b] = -1
+            b += 1
+            continue
+        if kept < r:
+            for j in range(rows.shape[1]):
+                rows[kept, j] = rows[r, j]
+            start[kept] = start[r]
+        sent[kept] = sent[r] or comes
+        kept += 1
+    ordered = True
+    for i in range(1, len(time)):
+        ordered &= time[i - 1] <= time[i]
+    return time, weight, values, ordered, kept
+
+
+@njit(cache=True)
+def sweep(cells, leaves, until):
+    """Let go of the rows of each leaf that have left by `until`."""
+    for j in range(leaves.shape[0]):
+        row = leaves[j, OLDEST]
+        while row < leaves[j, JOINED] and cells[address(leaves, j, row) + LEAVE] <= until:
+            row += 1
+        leaves[j, OLDEST] = row

@@ -176,7 +176,7 @@ class Stream:
         if self._engine._closed:
             raise UsageError(f"the engine is closed: <{self.iri}> takes no more events")
         self._engine._check_readers()
-        event = data if isinstance(data, Event) else Event(None, _quads(data))
+        event = data if isinstance(data, Event) else Event(None, quads_of(data))
         if time is not None:
             event = Event(to_ms(time), event.quads)
         evaluator = self._engine._evaluator
@@ -296,7 +296,8 @@ def to_ms(time: int | datetime) -> int:
     return time
 
 
-def _quads(data: Payload) -> tuple[Quad, ...]:
+def quads_of(data: Payload) -> tuple[Quad, ...]:
+    """The quads of what is pushed as one event."""
     if isinstance(data, str | bytes):
         try:
             return tuple(parse_rdf(data, RdfFormat.TRIG))

@@ -27,6 +27,7 @@ class Register:
     spread: Spread | None = None
     shard: int = 0  # if it is whole
     sink: str | None = None  # where its answers go, if not to whoever iterates
+    level: int = 0  # above that of the queries whose answers it reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class RegisterMany:
     values: Mapping[str, tuple[str, ...]]
     spread: Spread | None = None
     shard: int = 0
+    level: int = 0
 
 
 @dataclass(frozen=True, slots=True)

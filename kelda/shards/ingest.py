@@ -10,10 +10,11 @@ import numpy as np
 from kelda.rdf import ntriples
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event, Reject
-from kelda.rdf.framing import Chunk, guess_format, prepare_mapping, read_chunk
+from kelda.rdf.framing import guess_format, prepare_mapping, read_chunk
 from kelda.runner.job import StreamSource
 from kelda.runner.sources.reader import Piece
 from kelda.shards.parcel import Elements, Part, cut, pack
+from kelda.shards.planner import FED
 from kelda.shards.routing import Routing
 
 MANY_TERMS = 1 << 20  # a task's dictionary is thrown away when it has grown to this
@@ -35,7 +36,7 @@ def ingest(
         rejects: list[Reject] = []
         elements = NOTHING
         if piece.chunk is not None:
-            elements = read(piece.chunk, source, dictionary, rejects, piece.name or source.path)
+            elements = read(piece, source, dictionary, rejects)
         owners = routing.owners(source.iri, elements.s, elements.p, elements.o)
         for shard, part in enumerate(cut(elements, piece.stream, piece.number, shards, owners)):
             first = shard == 0  # one shard tells what was read
@@ -51,24 +52,28 @@ def ingest(
     return [pack(some, dictionary, version) for some in parts]
 
 
-def read(
-    chunk: Chunk, source: StreamSource, dictionary: Dictionary, rejects: list[Reject], name: str
-) -> Elements:
-    """The elements of a chunk; a record that cannot be read becomes a reject, the others go on."""
-    format = source.format or guess_format(source.path)
+def read(piece: Piece, source: StreamSource, dictionary: Dictionary, rejects: list[Reject]) -> Elements:
+    """The elements of a piece; a record that cannot be read becomes a reject, the others go on."""
+    assert piece.chunk is not None
+    format = piece.format or source.format or guess_format(source.path)
+    name = piece.name or source.path
     if format == "tsnt" and source.time is None:
-        columns = ntriples.read(chunk.data, dictionary, timed=True, source=name, first_line=chunk.first_line)
+        columns = ntriples.read(
+            piece.chunk.data, dictionary, timed=True, source=name, first_line=piece.chunk.first_line
+        )
         rejects += columns.rejects
         assert columns.t is not None
         return Elements(columns.s, columns.p, columns.o, columns.t)
     events = read_chunk(
-        chunk,
+        piece.chunk,
         format,
         time_predicate=source.time,
         mapping=prepare_mapping(format, source.mapping),
         on_reject=rejects.append,
         name=name,
     )
+    if source.path.startswith(FED):  # the first triple of such an event says its time, and is no part of it
+        events = (Event(event.time, event.quads[1:]) for event in events)
     return encoded(list(events), dictionary)
 
 

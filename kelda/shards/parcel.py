@@ -8,6 +8,7 @@ had seen everything: that is what makes answers the same for every number of sha
 from __future__ import annotations
 
 import pickle
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,6 +17,8 @@ import numpy as np
 from kelda.engine.deltas import Ids
 from kelda.rdf.dictionary import Dictionary, Entries
 from kelda.rdf.event import Reject
+
+_VERSION = struct.Struct("<q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +94,15 @@ def pack(parts: Iterable[Part], dictionary: Dictionary, version: int) -> bytes:
     parts = list(parts)
     ids = [a for part in parts for a in (part.s, part.p, part.o, part.g) if a is not None]
     entries = dictionary.entries_of(np.concatenate(ids)) if ids else None
-    return pickle.dumps((version, parts, entries), pickle.HIGHEST_PROTOCOL)
+    return _VERSION.pack(version) + pickle.dumps((parts, entries), pickle.HIGHEST_PROTOCOL)
 
 
 def unpack(data: bytes) -> tuple[int, list[Part], Entries | None]:
     """What `pack` packed."""
-    version, parts, entries = pickle.loads(data)
-    return version, parts, entries
+    parts, entries = pickle.loads(memoryview(data)[_VERSION.size :])
+    return version_of(data), parts, entries
+
+
+def version_of(data: bytes) -> int:
+    """The version of the catalog that a parcel tells."""
+    return int(_VERSION.unpack_from(data)[0])

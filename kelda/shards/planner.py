@@ -25,6 +25,8 @@ from kelda.shards.balance import Balancer, Rotation
 from kelda.shards.catalog import Drop, Op, Register, RegisterMany, Switch, Warm
 from kelda.shards.routing import Routing, id_of
 
+FED = "query:"  # the address of a stream whose elements are the answers of a query of the same pipeline
+
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -35,14 +37,20 @@ class Setup:
     t0: int = 0
     shards: int = 1
 
-    def evaluator(self) -> IncrementalEvaluator:
-        """An evaluator with the graphs loaded and the streams known."""
+    def evaluator(self, *, with_fed: bool = False) -> IncrementalEvaluator:
+        """An evaluator with the graphs loaded and the streams known: those that come from outside, and
+        `with_fed` those that queries feed."""
         evaluator = IncrementalEvaluator(t0=self.t0)
         for graph, path in self.graphs:
             load_graph(evaluator.store, path, graph)
         for stream in self.streams:
-            evaluator.add_stream(stream.iri, lateness=stream.lateness, from_start=True)
+            if with_fed or not stream.path.startswith(FED):
+                evaluator.add_stream(stream.iri, lateness=stream.lateness, from_start=True)
         return evaluator
+
+    def fed_by(self, query: str) -> list[StreamSource]:
+        """The streams whose elements are the answers of a query."""
+        return [stream for stream in self.streams if stream.path == FED + query]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +73,13 @@ class Planner:
     standing: dict[str, Standing] = field(default_factory=dict)
     placed: dict[str, int] = field(default_factory=dict)  # the shard of each whole query
     partitionings: dict[str, Partitioning] = field(default_factory=dict)
+    levels: dict[str, int] = field(default_factory=dict)
     _specs: dict[str, A.Query] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 1 <= self.setup.shards <= MOST_SHARDS:
             raise UsageError(f"{self.setup.shards} shards: there can be 1 to {MOST_SHARDS}")
-        self._trial = self.setup.evaluator()
+        self._trial = self.setup.evaluator(with_fed=True)
         anything = A.Triples((A.TriplePattern(A.Var("s"), A.Var("p"), A.Var("o")),))
         ask = A.Query(A.Form.ASK, anything)
         self._stored_default = bool(evaluate(ask, self._trial.store))
@@ -84,7 +93,23 @@ class Planner:
         self._trial.register(spec.name, query, output=output)
         found = self._partition(spec.name, query)
         shard = 0 if found.spread is not None else self.balancer.place(spec.name, self.placed)
-        return Register(spec.name, spec, found.spread, shard)
+        if self.setup.fed_by(spec.name) and query.form is not A.Form.CONSTRUCT:
+            raise UsageError(f"{spec.name!r} feeds a stream: it must be a CONSTRUCT query")
+        return Register(spec.name, spec, found.spread, shard, level=self._level(query))
+
+    def _level(self, query: A.Query) -> int:
+        """Above all queries whose answers this one reads."""
+        level = 0
+        for stream in self.setup.streams:
+            reads = stream.iri in streams_of(query) or reads_every_stream(query)
+            if reads and stream.path.startswith(FED):
+                feeder = stream.path.removeprefix(FED)
+                if feeder not in self.levels:
+                    raise UsageError(
+                        f"<{stream.iri}> is fed by the query {feeder!r}: register that one first"
+                    )
+                level = max(level, self.levels[feeder] + 1)
+        return level
 
     def plan_many(
         self, spec: QuerySpec, names: Sequence[str], values: Mapping[str, Sequence[str]]
@@ -101,7 +126,8 @@ class Planner:
             )
         shard = 0 if found.spread is not None else self.balancer.place(names[0], self.placed)
         given = {name: tuple(texts) for name, texts in values.items()}
-        return RegisterMany(tuple(names), spec, given, found.spread, shard)
+        level = self._level(prepared.query)
+        return RegisterMany(tuple(names), spec, given, found.spread, shard, level)
 
     def _partition(self, name: str, query: A.Query) -> Partitioning:
         if name in self._trial.reasons:
@@ -128,7 +154,7 @@ class Planner:
                 case Register(name, spec, spread, shard):
                     query = parse_spec(spec)
                     self._know(name, query, spec)
-                    self._specs[name] = query
+                    self._specs[name], self.levels[name] = query, op.level
                     if spread is None:
                         self.placed[name] = shard
                     self._route(name, query, spread, shard)

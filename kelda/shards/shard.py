@@ -56,6 +56,13 @@ class News:
     held: int = 0  # bytes
     segments: int = 0
     rebuilt: bool = False
+    ended: bool = False  # all streams have
+    reported: tuple[int, ...] = ()  # stream time up to which each level has answered
+    ends: tuple[bool, ...] = ()  # whether all streams of each level have ended
+
+    def level_ended(self, level: int) -> bool:
+        """Whether nothing can come on a level any more."""
+        return level < len(self.ends) and self.ends[level]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +80,12 @@ class Outcome:
 
 
 class Shard:
-    """One shard; `batch` is the last batch it has taken, `version` that of the catalog it knows."""
+    """One shard; `batch` is the last batch it has taken, `version` that of the catalog it knows.
 
-    def __init__(self, number: int, setup: Setup) -> None:
-        self.number, self.setup = number, setup
+    It runs the queries of one `level` (see `kelda.shards.levels`): 0 where no query feeds another."""
+
+    def __init__(self, number: int, setup: Setup, level: int = 0) -> None:
+        self.number, self.setup, self.level = number, setup, level
         self.evaluator: IncrementalEvaluator = setup.evaluator()
         self.keeper = Keeper(self.evaluator)
         self.batch = -1
@@ -100,10 +109,11 @@ class Shard:
         batch: int,
         memory: bytes | None,
         segments: Mapping[int, tuple[int, bytes]],
+        level: int = 0,
     ) -> Shard:
         """The shard as it was after `batch`, from what it kept: segments by number, with the versions of
         the catalog that held for them."""
-        shard = cls(number, setup)
+        shard = cls(number, setup, level)
         if memory is None:
             return shard
         shard._rebuilt = True
@@ -140,10 +150,12 @@ class Shard:
             match op:
                 case Register(name, spec, spread, shard):
                     self._specs[name] = op
-                    if spread is not None or shard == self.number:
+                    for stream in self.setup.fed_by(name) if self.level > op.level else ():
+                        self.evaluator.add_stream(stream.iri, lateness=stream.lateness, from_start=True)
+                    if op.level == self.level and (spread is not None or shard == self.number):
                         self._register(name, spec, spread)
                 case RegisterMany(names, spec, values, spread, shard):
-                    if spread is not None or shard == self.number:
+                    if op.level == self.level and (spread is not None or shard == self.number):
                         prepared = prepare(spec.text, dialect=spec.dialect)
                         output = _output(spec, spread, prepared.query)
                         self.evaluator.register_many(
@@ -154,11 +166,15 @@ class Shard:
                     self._specs.pop(name, None)
                     if name in self.evaluator.queries:
                         self.evaluator.drop(name)
+                    for stream in self.setup.fed_by(name):
+                        if stream.iri in self.evaluator.clock.streams:
+                            self.evaluator.clock.streams[stream.iri].ended = True
                 case Pause(name, paused):
                     if name in self.evaluator.queries:
                         self.evaluator.pause(name, paused)
                 case Warm(name, shard):
-                    if shard == self.number and name not in self.evaluator.queries:
+                    mine = self._specs[name].level == self.level and shard == self.number
+                    if mine and name not in self.evaluator.queries:
                         self._register(name, self._specs[name].spec, None)
                         self._warming.add(name)
                 case Switch(name, shard):
@@ -195,7 +211,7 @@ class Shard:
         batches = evaluator.advance()
         told = [_told(b) for b in batches]
         if self._warming:
-            told = [t for t in told if not set(t.names) <= self._warming]
+            told = [_without(t, self._warming) for t in told]
             answers = [a for a in answers if a.query not in self._warming]
         put = {}
         for step, since in self._taken:
@@ -221,6 +237,7 @@ class Shard:
             sum(evaluator.nbytes.values()),
             len(self._spans),
             rebuilt,
+            all(clock.ended for clock in evaluator.clock.streams.values()),
         )
         return Outcome(
             told,
@@ -251,8 +268,10 @@ class Shard:
     def _feed(self, part: Part) -> list[Answer]:
         evaluator = self.evaluator
         stream = self.setup.streams[part.stream].iri
-        clock = evaluator.clock.streams[stream]
+        clock = evaluator.clock.streams.get(stream)
         answers: list[Answer] = []
+        if clock is None:  # a stream that a query of this level or above feeds
+            return answers
         if part.size:
             if evaluator.fallback.queries:
                 answers += evaluator.fallback.push(stream, self._events(part))
@@ -310,6 +329,19 @@ def _told(batch: AnswerBatch) -> Told:
     values = sent.values.copy()
     values[at] = numbers
     return Told([names[i - 1] for i in used], sent.columns, sent.time, sent.sign, values)
+
+
+def _without(told: Told, silent: set[str]) -> Told:
+    """Without the rows of queries that are to be silent."""
+    if not silent & set(told.names):
+        return told
+    heard = np.array([name not in silent for name in told.names])
+    keep = (
+        heard[told.values[told.columns.index(QUERY)]]
+        if QUERY in told.columns
+        else heard[:1].repeat(len(told.time))
+    )
+    return Told(told.names, told.columns, told.time[keep], told.sign[keep], told.values[:, keep])
 
 
 def _lasting(ops: list[Op]) -> list[Op]:

@@ -27,8 +27,8 @@ from typing import Any
 
 from kelda.errors import KeldaError
 from kelda.shards.catalog import CatalogFolder
+from kelda.shards.levels import Levels
 from kelda.shards.planner import Setup
-from kelda.shards.shard import Shard
 
 PATIENCE = 60.0  # seconds for a new host to open its door
 
@@ -47,6 +47,10 @@ class Run:
     def flag(self) -> Path:
         """Is there as long as the run goes on."""
         return Path(self.folder, f"running-{self.id}")
+
+    def fed(self, stream: int) -> Path:
+        """Where the elements of a stream lie that a query feeds."""
+        return Path(self.folder, "fed", str(stream))
 
     @property
     def catalog(self) -> Path:
@@ -104,8 +108,8 @@ class Host:
         self._ask("stand_up", before, memory, segments)
 
     def _ask(self, *request: Any) -> Any:
-        _send(self._socket, request)
-        kind, body = _receive(self._socket)
+        send(self._socket, request)
+        kind, body = receive(self._socket)
         if kind == "error":
             raise body
         return body
@@ -125,13 +129,15 @@ def host_of(run: Run, shard: int, *, anew: bool = False) -> Host:
     return _hosts[run.id, shard]
 
 
-def _send(to: socket.socket, message: Any) -> None:
+def send(to: socket.socket, message: Any) -> None:
+    """A message, whole."""
     data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     to.sendall(_LENGTH.pack(len(data)))
     to.sendall(data)
 
 
-def _receive(of: socket.socket) -> Any:
+def receive(of: socket.socket) -> Any:
+    """The next message; `ConnectionResetError` if there is none."""
     (size,) = _LENGTH.unpack(_exactly(of, _LENGTH.size))
     return pickle.loads(_exactly(of, size))
 
@@ -180,6 +186,7 @@ def serve(path: str, run: Run, shard: int, daemon: int) -> None:
     except OSError:  # another worker was faster
         return
     door.listen(8)
+    _call_process(f"kelda-shard-{shard}")
     threading.Thread(target=_watch, args=(path, run, daemon), daemon=True).start()
     served = _Served(run, shard)
     while True:
@@ -188,10 +195,25 @@ def serve(path: str, run: Run, shard: int, daemon: int) -> None:
 
 
 def _watch(path: str, run: Run, daemon: int) -> None:
-    while run.flag.exists() and Path(f"/proc/{daemon}").exists():
+    while run.flag.exists() and _alive(daemon):
         time.sleep(0.5)
     Path(path).unlink(missing_ok=True)
     os._exit(0)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _call_process(name: str) -> None:
+    """The name of this process in `ps` and `top`, where the system lets one say it."""
+    comm = Path("/proc/self/comm")
+    if comm.exists():
+        comm.write_text(name)
 
 
 class _Served:
@@ -200,7 +222,7 @@ class _Served:
     def __init__(self, run: Run, shard: int) -> None:
         self.run, self.number = run, shard
         self.catalog = CatalogFolder(run.catalog)
-        self.shard: Shard | None = None
+        self.shard: Levels | None = None
         self._last: tuple[int, int, Reply] | None = None  # the last batch, the one before, the reply
         self._lock = threading.Lock()
 
@@ -209,7 +231,7 @@ class _Served:
         with guest:
             while True:
                 try:
-                    request = _receive(guest)
+                    request = receive(guest)
                 except (ConnectionError, OSError):
                     return
                 try:
@@ -219,7 +241,7 @@ class _Served:
                     self.shard = None
                     reply = ("error", _portable(problem))
                 try:
-                    _send(guest, reply)
+                    send(guest, reply)
                 except (ConnectionError, OSError):
                     return
 
@@ -239,7 +261,7 @@ class _Served:
         self._last = None
         self.shard = None  # let go of the old one first
         catalog = self.catalog.refresh()
-        self.shard = Shard.stand_up(self.number, self.run.setup, catalog, before, memory, segments)
+        self.shard = Levels.stand_up(self.number, self.run.setup, catalog, before, memory, segments)
 
 
 def _portable(problem: Exception) -> Exception:

@@ -24,14 +24,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kelda.engine.answer import Answer
+from kelda.engine.clock import FOREVER
 from kelda.errors import InputError, UsageError
 from kelda.lang.algebra import Output
 from kelda.rdf.event import Reject
 from kelda.runner.files import parse_spec
 from kelda.runner.formats import shape_of
 from kelda.runner.job import QuerySpec, StreamSource
-from kelda.runner.sinks import open_sink
+from kelda.runner.sinks import StreamSink, open_sink
 from kelda.runner.sinks.sink import Sink
+from kelda.runner.sources import PushReader, open_reader
 from kelda.runner.sources.address import read_address
 from kelda.shards.balance import balancer
 from kelda.shards.catalog import CatalogFolder, Drop, Op, Pause, Register, Switch, Warm, whole
@@ -40,6 +42,7 @@ from kelda.shards.planner import Planner, Setup
 from kelda.shards.shard import News, Outcome
 from kelda.spark.errors import explain
 from kelda.spark.host import Run
+from kelda.spark.remote import Door
 from kelda.spark.session import session
 
 if TYPE_CHECKING:
@@ -114,11 +117,16 @@ class Pipeline:
         self.catalog = CatalogFolder(self.run.catalog)
         self.figures = Figures()
         self._sinks: dict[str, Sink] = {}
+        self._feeds: dict[str, StreamSink] = {}
         self._stood = 0  # version of the catalog that the planner stands by
         self._lock = threading.RLock()
         self._query: Any = None
         self._last = 0.0
-        self._moving: dict[str, tuple[int, int, int]] = {}
+        self._moving: dict[str, tuple[int, int, int]] = {}  # to which shard, window reach, since when
+        self._ended = threading.Event()
+        self._frames: dict[int, DataFrame] = {}
+        self.pushed: dict[int, PushReader] = {}
+        self._door: Door | None = None
         _open_folder(self.folder, setup)
         self._route(self.catalog.refresh().between(0, self.catalog.version))
 
@@ -193,19 +201,36 @@ class Pipeline:
 
     # -------------------------------------------------------------------- running
 
-    def start(self, master: str = "local[*]", *, to_the_end: bool = True) -> None:
-        """Start the streaming query. `to_the_end`: of streams that end; else it runs until `stop`."""
+    def read_frame(self, iri: str, frame: DataFrame) -> None:
+        """Read a stream from a streaming DataFrame instead of its path."""
+        from kelda.spark.frames import check_frame
+
+        number = next(i for i, s in enumerate(self.run.setup.streams) if s.iri == iri)
+        check_frame(frame, self.run.setup.streams[number])
+        self._frames[number] = frame
+
+    def start(self, master: str = "local[*]", *, to_the_end: bool | None = None) -> None:
+        """Start the streaming query. `to_the_end`: take what is there and stop; else it runs until all
+        streams have ended, or until `stop`. None: as the streams are."""
         spark = session(master, self.run.setup.shards)
         # These import PySpark, which takes a second: not before the job is known to be good.
+        from kelda.spark.frames import parcels_of
         from kelda.spark.shard import shards
         from kelda.spark.source import Reading, source_for
 
         tasks = spark.sparkContext.defaultParallelism
-        reading = Reading(self.run, self.batch_events, tasks, str(self.folder / "routing"))
+        routing = str(self.folder / "routing")
+        self.open_pushed()
+        frames = frozenset(self._frames)
+        reading = Reading(self.run, self.batch_events, tasks, routing, frozenset(self.pushed), frames)
+        if to_the_end is None:
+            to_the_end = not frames and all(map(_ends_by_itself, self.run.setup.streams))
         self.run.flag.touch()
         try:
             spark.dataSource.register(source_for(reading))
             parcels = spark.readStream.format("kelda").load()
+            for number, frame in self._frames.items():
+                parcels = parcels.union(parcels_of(frame, number, self.run, routing))
             writer = (
                 shards(parcels, self.run)
                 .writeStream.foreachBatch(self._batch)
@@ -219,13 +244,31 @@ class Pipeline:
             self.run.flag.unlink(missing_ok=True)
             raise explain(problem) from problem
 
+    def open_pushed(self) -> None:
+        """What the application pushes is read in this process."""
+        for number, source in enumerate(self.run.setup.streams):
+            if number in self.pushed or number in self._frames:
+                continue
+            if read_address(source.path).scheme == "push":
+                reader = open_reader(source.path, source, number, spool=self.folder / "spool")
+                assert isinstance(reader, PushReader)
+                self.pushed[number] = reader
+        if self.pushed and self._door is None:
+            from kelda.spark.source import DOOR
+
+            self._door = Door(self.folder / DOOR, self.pushed)
+
     def wait(self, timeout: float | None = None) -> bool:
         """Until the streams have ended; raises what went wrong. False if time ran out before."""
+        until = None if timeout is None else time.monotonic() + timeout
         try:
-            if timeout is None:
-                self._query.awaitTermination()
-                return True
-            return bool(self._query.awaitTermination(timeout))
+            while not self._query.awaitTermination(0.1):
+                if self._ended.is_set():
+                    self._query.stop()
+                    return True
+                if until is not None and time.monotonic() > until:
+                    return False
+            return True
         except Exception as problem:
             raise explain(problem) from problem
 
@@ -238,9 +281,14 @@ class Pipeline:
             raise explain(problem) from problem
         finally:
             self.run.flag.unlink(missing_ok=True)
-            for sink in self._sinks.values():
+            for sink in (*self._sinks.values(), *self._feeds.values()):
                 sink.close()
             self._sinks.clear()
+            self._feeds.clear()
+            if self._door is not None:
+                self._door.close()
+            for reader in self.pushed.values():
+                reader.close()
 
     def _batch(self, results: DataFrame, batch: int) -> None:
         """The sink of the streaming query."""
@@ -257,10 +305,14 @@ class Pipeline:
             mine = [answer for answer in answers if answer.query == name]
             if mine:
                 sink.write(batch, mine)
+        if self._feeds and outcomes:
+            self._feed(batch, answers, [outcome.news for outcome in outcomes])
         rest = [a for a in answers if a.query not in self._sinks] if self._sinks else answers
         self._count(batch, outcomes, len(answers))
         self._take(Batch(batch, rest, [outcome.news for outcome in outcomes]))
         self._settle()
+        if outcomes and all(outcome.news.ended for outcome in outcomes):
+            self._ended.set()
 
     def _open_sinks(self, ops: Sequence[Op]) -> None:
         for op in ops:
@@ -268,6 +320,20 @@ class Pipeline:
                 self._sinks[op.name] = _open(op.sink, op.spec, self.folder)
             elif isinstance(op, Drop) and op.name in self._sinks:
                 self._sinks.pop(op.name).close()
+            if isinstance(op, Register):
+                run = json.loads((self.folder / "kelda.json").read_text())["id"]
+                for stream in self.run.setup.fed_by(op.name):
+                    number = self.run.setup.streams.index(stream)
+                    self._feeds[op.name] = StreamSink(self.run.fed(number), query=op.name, run=run)
+
+    def _feed(self, batch: int, answers: list[Answer], news: list[News]) -> None:
+        """Answers that are elements of streams, with the time up to which their queries have reported."""
+        for name, sink in self._feeds.items():
+            level = self.planner.levels[name]
+            reported = min(n.reported[level] for n in news if level < len(n.reported))
+            if all(n.level_ended(level) for n in news):
+                reported = FOREVER
+            sink.write(batch, [a for a in answers if a.query == name], reported)
 
     def _count(self, batch: int, outcomes: list[Outcome], answers: int) -> None:
         now, figures = time.monotonic(), self.figures
@@ -308,6 +374,17 @@ def _open(sink: str, spec: QuerySpec, folder: Path) -> Sink:
     run = json.loads((folder / "kelda.json").read_text())["id"]
     shape = shape_of(parse_spec(spec), None if spec.output is None else Output(spec.output))
     return open_sink(sink, query=spec.name, shape=shape, run=run, ledger=folder / "sinks" / spec.name)
+
+
+def _ends_by_itself(stream: StreamSource) -> bool:
+    """Whether all of a stream is there already, as fast as it can be read."""
+    address = read_address(stream.path)
+    watched = address.scheme == "folder" and address.options.get("watch", "false").lower() in (
+        "true",
+        "yes",
+        "1",
+    )
+    return address.scheme in ("file", "folder") and not watched and stream.rate is None
 
 
 def _check_path(stream: StreamSource) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -44,6 +45,9 @@ STREAMING = {
     # Python's side of an error is enough; the JVM's frames hide it.
     "spark.sql.pyspark.jvmStacktrace.enabled": "false",
 }
+
+
+FAILURES = 4  # of one task; Spark's own number on clusters
 
 
 def session(master: str = "local[*]", shards: int = 1) -> SparkSession:
@@ -95,13 +99,11 @@ def start(master: str, *, java_options: str | None = None) -> SparkSession:
     local = master.startswith("local")
     _environment(local)
     settings = {
-        "spark.master": master,
+        "spark.master": retrying(master),
         "spark.app.name": "kelda",
         # No dashboard of Spark's own: it takes a port and a second.
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Scratch files, all in one folder that goes with the process.
-        "spark.local.dir": str(scratch() / "local"),
         "spark.sql.warehouse.dir": str(scratch() / "warehouse"),
         # The session has no tables: no Hive, nothing on disk to open.
         "spark.sql.catalogImplementation": "in-memory",
@@ -119,6 +121,10 @@ def start(master: str, *, java_options: str | None = None) -> SparkSession:
     if local:
         # Listen to this machine alone.
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
+        # Scratch files, all in one folder that goes with the process. (On a cluster, its own settings say.)
+        settings["spark.local.dir"] = str(scratch() / "local")
+    else:
+        settings |= _for_executors()
     conf = SparkConf()
     for name, value in settings.items():
         conf.set(name, value)
@@ -134,6 +140,31 @@ def _environment(local: bool) -> None:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)  # of the workers that plan, beside the JVM
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def retrying(master: str) -> str:
+    """The master with which a task whose worker was killed is run again, as on a cluster.
+
+    Local masters give up at the first failure unless they say how many a task may have.
+
+    >>> retrying("local"), retrying("local[*]"), retrying("local[2]"), retrying("local[2,1]")
+    ('local[1,4]', 'local[*,4]', 'local[2,4]', 'local[2,1]')
+    """
+    found = re.fullmatch(r"local(?:\[\s*(\d+|\*)\s*\])?", master)
+    return f"local[{found[1] or 1},{FAILURES}]" if found else master
+
+
+def _for_executors() -> dict[str, str]:
+    """Settings with which workers on a cluster find this package.
+
+    They run the interpreter of the same path (or of PYSPARK_PYTHON). Where the package is not installed
+    there but lies in a folder that all machines see, such as a checkout, they are told of that.
+    """
+    settings = {"spark.executorEnv.PYTHONWARNINGS": "ignore::FutureWarning"}
+    here = Path(__file__).absolute().parents[2]
+    if here.name not in ("site-packages", "dist-packages"):
+        settings["spark.executorEnv.PYTHONPATH"] = str(here)
+    return settings
 
 
 def _worker_python() -> Path:

@@ -20,13 +20,18 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kelda.rdf.framing import RECORDS
+from kelda.runner.job import StreamSource
 from kelda.runner.sources import Offset, Piece, Reader, open_reader
+from kelda.runner.sources.fed import FedReader
 from kelda.shards.catalog import CatalogFolder
 from kelda.shards.ingest import ingest
+from kelda.shards.planner import FED
 from kelda.shards.routing import Routing
 from kelda.spark.host import Run
 from kelda.spark.keys import shard_keys
+from kelda.spark.remote import RemoteReader
 
+DOOR = "readers.sock"  # in the checkpoint folder
 CATALOG = "catalog"  # among the streams of an offset, whose names are IRIs
 SCHEMA = "shard int, parcel binary"
 
@@ -39,6 +44,8 @@ class Reading:
     batch_events: int
     tasks: int  # that read at the same time
     routing: str  # the file in which the routing is kept
+    pushed: frozenset[int] = frozenset()  # streams whose readers are in the driver's own process
+    frames: frozenset[int] = frozenset()  # streams that are DataFrames
 
     @property
     def piece_records(self) -> int:
@@ -56,20 +63,25 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def readers(self) -> list[Reader]:
         if self._opened is None:
-            self._opened = [
-                open_reader(
-                    source.path,
-                    source,
-                    i,
-                    spool=Path(self.reading.run.folder, "spool"),
-                    piece_records=self.reading.piece_records,
-                )
-                for i, source in enumerate(self.reading.run.setup.streams)
-            ]
+            folder = Path(self.reading.run.folder)
+            self._opened = [self._open(i, source, folder) for i, source in self._mine()]
         return self._opened
 
+    def _open(self, number: int, source: StreamSource, folder: Path) -> Reader:
+        records = self.reading.piece_records
+        if number in self.reading.pushed:
+            return RemoteReader(folder / DOOR, number)
+        if source.path.startswith(FED):
+            return FedReader(self.reading.run.fed(number), source, number, piece_records=records)
+        return open_reader(source.path, source, number, spool=folder / "spool", piece_records=records)
+
+    def _mine(self) -> list[tuple[int, StreamSource]]:
+        """The streams that are read here, with their places among all streams."""
+        streams = enumerate(self.reading.run.setup.streams)
+        return [(i, source) for i, source in streams if i not in self.reading.frames]
+
     def _keys(self) -> list[str]:
-        return [source.iri for source in self.reading.run.setup.streams]
+        return [source.iri for _, source in self._mine()]
 
     def initialOffset(self) -> dict[str, Offset]:
         begin = {key: reader.start() for key, reader in zip(self._keys(), self.readers, strict=True)}

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from pyoxigraph import Literal, NamedNode
 
 from kelda.engine.answer import Answer
+from kelda.rdf.event import Event, Reject
+from kelda.rdf.framing import read_events
 from kelda.runner import inprocess, reference_runner
 from kelda.runner.job import Job, QuerySpec, StreamSource
+from kelda.shards.local import LocalShards
+from kelda.shards.planner import Setup
 from tests.behaviour.cases import Case
 from tests.behaviour.worlds import World
 
@@ -61,10 +66,63 @@ def on_inprocess_one_by_one(world: World, cases: Iterable[Case], folder: Path) -
     return defaultdict(list, found)
 
 
-def on_spark(world: World, cases: Iterable[Case], folder: Path) -> Answers:
-    from kelda.spark import run as pipeline
+def on_shards(world: World, cases: Iterable[Case], folder: Path, shards: int) -> Answers:
+    """The shards of the Spark pipeline without Spark: everything is one batch."""
+    job = job_of(world, cases, folder)
+    local = shards_of(job, shards)
+    events = {source.iri: list(events_of(source)) for source in job.streams}
+    return collect(local.push(events, ends=list(events)))
 
-    return collect(pipeline.run(job_of(world, cases, folder, batch_events=4), master="local[2]"))
+
+def on_shards_one_by_one(world: World, cases: Iterable[Case], folder: Path, shards: int) -> Answers:
+    """Each event is a batch, and now and then all shards are lost and stand up again."""
+    job = job_of(world, cases, folder)
+    local = shards_of(job, shards)
+    found: list[Answer] = []
+    left = {source.iri: events_of(source) for source in job.streams}
+    while left:
+        for stream, events in list(left.items()):
+            event = next(events, None)
+            if event is None:
+                del left[stream]
+                found += local.push({}, ends=[stream])
+            else:
+                found += local.push({stream: [event]})
+            if local.batch % 4 == 3:
+                local.crash()
+    return collect(found)
+
+
+def shards_of(job: Job, shards: int) -> LocalShards:
+    """Shards with the queries of a job."""
+    local = LocalShards(Setup(job.streams, job.graphs, job.t0, shards))
+    local.apply([local.planner.plan(spec) for spec in job.queries])
+    return local
+
+
+def events_of(source: StreamSource) -> Iterator[Event]:
+    """The events of a stream, in the order of their arrival."""
+
+    def refuse(reject: Reject) -> None:
+        raise AssertionError(reject)
+
+    return read_events(source.path, format=source.format, on_reject=refuse, name=source.path)
+
+
+# Events in a batch: each number of shards and each world meets one event, some, and all of them.
+ALL = 10_000
+BATCH_EVENTS = {
+    "building": {1: 4, 2: ALL, 5: 1},
+    "observations": {1: ALL, 2: 1, 5: 2},
+    "unordered": {1: 1, 2: 3, 5: ALL},
+}
+
+
+def on_spark(world: World, cases: Iterable[Case], folder: Path, shards: int) -> Answers:
+    from kelda.spark.run import run
+
+    job = job_of(world, cases, folder, BATCH_EVENTS[world.name][shards])
+    return collect(run(job, master="local[2]", shards=shards))
 
 
 RUNNERS: dict[str, Callable[[World, Iterable[Case], Path], Answers]] = {
@@ -72,7 +130,13 @@ RUNNERS: dict[str, Callable[[World, Iterable[Case], Path], Answers]] = {
     "reference-one-by-one": on_reference_one_by_one,
     "inprocess": on_inprocess,
     "inprocess-one-by-one": on_inprocess_one_by_one,
-    "spark": on_spark,
+    "shards-2": partial(on_shards, shards=2),
+    "shards-2-one-by-one": partial(on_shards_one_by_one, shards=2),
+    "shards-5": partial(on_shards, shards=5),
+    "shards-5-one-by-one": partial(on_shards_one_by_one, shards=5),
+    "spark-1": partial(on_spark, shards=1),
+    "spark-2": partial(on_spark, shards=2),
+    "spark-5": partial(on_spark, shards=5),
 }
 
 

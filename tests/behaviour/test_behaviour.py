@@ -24,7 +24,9 @@ def answers_on(tmp_path_factory: pytest.TempPathFactory):
     return answers
 
 
-RUNNER_PARAMS = [pytest.param(name, marks=pytest.mark.spark if name == "spark" else ()) for name in RUNNERS]
+RUNNER_PARAMS = [
+    pytest.param(name, marks=pytest.mark.spark if name.startswith("spark") else ()) for name in RUNNERS
+]
 
 
 @pytest.mark.parametrize("runner", RUNNER_PARAMS)

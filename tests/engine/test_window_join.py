@@ -62,7 +62,7 @@ def test_join(seed: int, width: int) -> None:
             if leaf.stored is None:
                 time = np.sort(rng.integers(now + 1, until + 1, rng.integers(0, 6)))
                 values = rng.integers(0, 3, (len(leaf.columns), len(time)))
-                batches.append(NewRows(i, time, values, time, time + ranges[i]))
+                batches.append(NewRows(i, values, time, time + ranges[i]))
                 rows[i] += [
                     (tuple(v), int(t), int(t + ranges[i])) for v, t in zip(values.T, time, strict=True)
                 ]
@@ -78,7 +78,7 @@ def test_a_copy_in_a_graph_takes_the_place_of_the_one_before() -> None:
     #  a copy at 1 and at 3, windows of 5: one row from 1 to 8, told as -1 +1 at 3
     join = WindowJoin([Leaf(("x",), graph=True)])
     time = np.array([1, 3])
-    join.add([NewRows(0, time, np.array([[7, 7]]), time, time + 5)])
+    join.add([NewRows(0, np.array([[7, 7]]), time, time + 5)])
     assert as_list(join.results(10).consolidated()) == [(1, 1, (7,)), (8, -1, (7,))]
 
 
@@ -90,8 +90,8 @@ def test_rows_that_have_left_make_room() -> None:
         values = np.array([time, time % 10])
         join.add(
             [
-                NewRows(0, time, values, time, time + 50),
-                NewRows(1, time, values[::-1].copy(), time, time + 50),
+                NewRows(0, values, time, time + 50),
+                NewRows(1, values[::-1].copy(), time, time + 50),
             ]
         )
         join.results(int(time[-1]))

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from bench.families.base import Block
-from bench.families.draws import Choice, below, bursts, disturbed, generator, spread
+from bench.families.draws import Choice, below, disturbed, generator, instants, rounds, spread
 from bench.families.lsbench import network_kernels as network
 from bench.families.lsbench.vocabulary import (
     AGENTS,
@@ -45,7 +45,7 @@ from bench.families.text_kernels import TextWriter
 START = 1_264_982_400_000  # 1 February 2010, where the original's streams begin
 SOCIABLE = 0.25  # how readily the shyest user makes friends
 DEGREES = 10**14  # the unit of latitudes and longitudes
-GPS_PLACES = 16
+GPS_PLACES = (*range(100, 104), *range(6, 78, 6))  # most of them towns, where few photos are taken
 DATE_TIME, DOUBLE, DATE = f"^^<{XSD}dateTime>", f"^^<{XSD}double>", f"^^<{XSD}date>"
 MIX = {"post": 0.196, "photo": 0.485, "gps": 0.319}  # of all triples, with their likes
 
@@ -105,28 +105,20 @@ def stream(
     if {"post", "postlike"} & set(wanted):
         makers.append(_Posts(rng, posters, tag_skew, post_likes, post_like_copies, like_delay))
     if {"photo", "photolike"} & set(wanted):
-        makers.append(
-            _Photos(rng, posters, people_in_photo, photo_likes, photo_like_copies, like_delay)
-        )
+        makers.append(_Photos(rng, posters, people_in_photo, photo_likes, photo_like_copies, like_delay))
     if "gps" in wanted:
         makers.append(_Gps(rng, scale))
     share = {m: MIX[m.name] * m.wanted(wanted) / m.wanted((m.name, m.likes)) for m in makers}
     every = {  # milliseconds from one thing to the next
         m: 1000 * m.wanted(wanted) * sum(share.values()) / (share[m] * rate) for m in makers
     }
-    rounds = max(1, round(triples / block))
-    ends = [triples * 1000 / rate * (i + 1) / rounds for i in range(rounds)]
-    begin = 0.0
-    for end in ends:
+    spans = list(rounds(triples, rate, block))
+    for span in spans:
         for maker in makers:
-            first, last = int(begin / every[maker]), int(end / every[maker])
-            times = ((np.arange(first, last) + rng.random(last - first)) * every[maker]).astype(np.int64)
-            times = START + bursts(times, burst)
-            for name, lines in maker.make(times, START + int(end), end is ends[-1]):
+            times, end = instants(rng, span, every[maker], burst)
+            for name, lines in maker.make(START + times, START + end, span is spans[-1]):
                 if name in wanted and len(lines.kinds):
-                    order = disturbed(rng, lines.times, late, late_by, duplicates)
-                    yield lines.block(STREAMS[name], order)
-        begin = end
+                    yield lines.block(STREAMS[name], disturbed(rng, lines.times, late, late_by, duplicates))
 
 
 class _Lines:
@@ -140,7 +132,13 @@ class _Lines:
         records: np.ndarray,
         items: np.ndarray,
     ) -> None:
-        self.writer, self.columns, self.kinds, self.records, self.items = writer, columns, kinds, records, items
+        self.writer, self.columns, self.kinds, self.records, self.items = (
+            writer,
+            columns,
+            kinds,
+            records,
+            items,
+        )
         self.times = columns["t"][records]
 
     def block(self, stream: str, order: np.ndarray | None) -> Block:
@@ -171,10 +169,14 @@ class _Likes:
     ) -> None:
         self.rng, self.scale, self.most, self.copies, self.delay = rng, scale, most, copies, delay
         self.mean = most / 2 * copies
-        self.writer = TextWriter({"like": f"{{t}}\t<{SIB}user/u{{by}}> <{VOC}like> <{SIB}{thing}{{thing}}> .\n"})
+        self.writer = TextWriter(
+            {"like": f"{{t}}\t<{SIB}user/u{{by}}> <{VOC}like> <{SIB}{thing}{{thing}}> .\n"}
+        )
         self.waiting = np.zeros((3, 0), np.int64)  # time, by, thing
 
-    def make(self, times: np.ndarray, authors: np.ndarray, things: np.ndarray, until: int, all: bool) -> _Lines:
+    def make(
+        self, times: np.ndarray, authors: np.ndarray, things: np.ndarray, until: int, all: bool
+    ) -> _Lines:
         rng, many = self.rng, len(times)
         found, by = friends(
             authors, below(rng, network.ROUNDS, many), below(rng, self.most + 1, many), self.scale
@@ -227,6 +229,7 @@ class _Posts(_Maker):
 
     name, likes = "post", "postlike"
     COMMENTS, AGENT = 0.008, 0.38
+    FAVOURITE = 0.35  # of a user's posts, those about the same thing
 
     def __init__(
         self, rng: np.random.Generator, users: _Users, tag_skew: float, most: int, copies: int, delay: int
@@ -273,6 +276,7 @@ class _Posts(_Maker):
     def make(self, times: np.ndarray, until: int, all: bool) -> Iterator[tuple[str, _Lines]]:
         rng, many = self.rng, len(times)
         by, text = self.users.draw(rng, many), self.choice.draw(rng, many)
+        text = np.where(rng.random(many) < self.FAVOURITE, self.choice.of(spread(by, self.users.scale)), text)
         form = (rng.random(many) < self.COMMENTS).astype(np.int64)
         agent = (rng.random(many) < self.AGENT).astype(np.int64)
         post = np.arange(self.made, self.made + many)
@@ -331,7 +335,8 @@ class _Photos(_Maker):
                 "album type": f"{album} <{RDF}type> <http://rdfs.org/sioc/type#ImageGallery> .\n",
                 "album title": f'{album} <{DC}terms/title> "Album {{home:places}}" .\n',
                 "album created": f'{album} <{DC}elements/1.1/created> "{{t:iso}}"{DATE_TIME} .\n',
-                "album creator": f"{{t}}\t<{SIB}user/u{{by}}> <{SIOC}creator_of> <{SIB}photoalbum/pa{{album}}> .\n",
+                "album creator": f"{{t}}\t<{SIB}user/u{{by}}> <{SIOC}creator_of> "
+                f"<{SIB}photoalbum/pa{{album}}> .\n",
                 "type": f"{photo} <{RDF}type> <{VOC}Photo> .\n",
                 "class": f"{photo} <{RDF}type> <{SIOC}Item> .\n",
                 "location": f'{photo} <{DBP}ontology/location> "{{place:places}}" .\n',
@@ -414,8 +419,8 @@ class _Gps(_Maker):
     def __init__(self, rng: np.random.Generator, scale: int) -> None:
         self.rng, self.scale, self.made = rng, scale, 0
         self.tracked = max(1, int(scale * self.TRACKED))
-        self.choice = Choice.power_law(GPS_PLACES, 1.2)
-        self.places = places()
+        self.choice = Choice.power_law(len(GPS_PLACES), 1.2)
+        self.places, self.at = places(), np.array(GPS_PLACES)
         seen = f"{{t}}\t<{SIB}gps/gps{{seen}}>"
         self.writer = TextWriter(
             {
@@ -430,7 +435,7 @@ class _Gps(_Maker):
 
     def make(self, times: np.ndarray, until: int, all: bool) -> Iterator[tuple[str, _Lines]]:
         rng, many = self.rng, len(times)
-        place = self.choice.draw(rng, many) * 7 % len(self.places.name)
+        place = self.at[self.choice.draw(rng, many)]
         ranks = (np.sqrt(rng.random(many)) * self.tracked).astype(np.int64)
         columns = {
             "t": times[np.arange(many) // self.TOGETHER * self.TOGETHER],
@@ -511,6 +516,7 @@ KNOWN = {
     "status": 0.48,
 }
 INTERESTS, INTEREST_SKEW = 34, 0.6
+INTERESTS_PER_USER = Choice(np.array([0.2, 0.19, 0.17, 0.12, 0.12, 0.1, 0.05, 0.03, 0.02]))
 
 
 def _profiles(rng: np.random.Generator, writer: TextWriter, users: np.ndarray) -> bytes:
@@ -539,7 +545,7 @@ def _profiles(rng: np.random.Generator, writer: TextWriter, users: np.ndarray) -
         "joined": START + below(rng, 28 * 86_400_000, many),
         **_address(users),
     }
-    interests = 1 + (np.sqrt(rng.random(many)) * below(rng, 8, many)).astype(np.int64)
+    interests = 1 + INTERESTS_PER_USER.draw(rng, many)
     counts = np.ones((many, len(writer.kind)), np.int64)
     for kind, share in KNOWN.items():
         counts[:, writer.kind[kind]] = rng.random(many) < share
@@ -548,7 +554,9 @@ def _profiles(rng: np.random.Generator, writer: TextWriter, users: np.ndarray) -
     cell, place_in = _rows(counts.ravel())
     records, kinds = cell // len(writer.kind), (cell % len(writer.kind)).astype(np.uint8)
     forum = 2 * users[records] + place_in
-    interest = Choice.power_law(INTERESTS, INTEREST_SKEW).draw(rng, len(records))
+    interest = (
+        Choice.power_law(INTERESTS, INTEREST_SKEW).draw(rng, many)[records] + 5 * place_in
+    ) % INTERESTS
     items = np.where(kinds == writer.kind["interest"], interest, forum)
     return writer.write(columns, kinds, records, items)
 
@@ -592,7 +600,7 @@ def _group_writer() -> TextWriter:
             "type": f"{group} <{RDF}type> <{VOC}Group> .\n",
             "class": f"{group} <{RDF}type> <{SIOC}Usergroup> .\n",
             "name": f'{group} <{SIOC}name> "Group for {{topic:topics}} in {{country:countries}}" .\n',
-            "forum": f"{group} <{SIOC}subscriber_of> <{SIB}forum/fo{{forum}}> .\n",
+            **{f"{name} {i}": line for i in (1, 2) for name, line in _forum(group, f"{{forum{i}}}").items()},
             "created": f'{group} <{DC}elements/1.1/created> "{{t:iso}}"{DATE_TIME} .\n',
             "creator": f"<{SIB}user/u{{by}}> <{SIOC}creator_of> {group} .\n",
             "country": f'{group} <{VOC}tag> "{{country:countries}}" .\n',
@@ -606,19 +614,30 @@ def _group_writer() -> TextWriter:
     )
 
 
+def _forum(group: str, number: str) -> dict[str, str]:
+    forum = f"<{SIB}forum/fo{number}>"
+    return {
+        "subscriber": f"{group} <{SIOC}subscriber_of> {forum} .\n",
+        "moderator": f"<{SIB}user/u{{by}}> <{SIOC}moderator_of> {forum} .\n",
+        "forum": f"{forum} <{RDF}type> <{SIOC}Forum> .\n",
+        "forum created": f'{forum} <{DC}elements/1.1/created> "{{t:iso}}"{DATE_TIME} .\n',
+    }
+
+
 def _groups(rng: np.random.Generator, writer: TextWriter, scale: int) -> bytes:
-    """One for every 26 users, with 2 to 96 members near each other."""
+    """One for every 26 users, with 2 to 96 members, who live next to each other."""
     many = max(1, scale // 26)
     sizes = np.minimum(2 + below(rng, 95, many), max(1, scale // 2))
     group = np.repeat(np.arange(many), 1 + sizes)  # its own record comes before its members'
-    records, place = _rows(1 + sizes)
-    by = (below(rng, scale, many)[group] + place * (1 + place % 3)) % scale
+    place = np.arange(len(group)) - np.repeat(np.cumsum(1 + sizes) - 1 - sizes, 1 + sizes)
+    by = (below(rng, scale, many)[group] + place) % scale
     columns = {
         "group": 1 + group,
         "member": np.arange(len(group)),
         "topic": Choice.power_law(INTERESTS, INTEREST_SKEW).draw(rng, many)[group],
         "country": COUNTRY_CHOICE.draw(rng, many)[group],
-        "forum": 2 * scale + 3 + 2 * group,
+        "forum1": 2 * (scale + group),
+        "forum2": 2 * (scale + group) + 1,
         "by": by,
         "t": START + below(rng, 28 * 86_400_000, len(group)),
     }

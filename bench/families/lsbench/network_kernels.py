@@ -59,7 +59,13 @@ def partner(user: int, turn: int, users: int, blocks: np.ndarray, least: float) 
 
 @njit(cache=True)
 def some_friends(
-    who: np.ndarray, start: np.ndarray, many: np.ndarray, users: int, blocks: np.ndarray, rounds: int, least: float
+    who: np.ndarray,
+    start: np.ndarray,
+    many: np.ndarray,
+    users: int,
+    blocks: np.ndarray,
+    rounds: int,
+    least: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Up to `many[i]` friends of `who[i]`, all different, looked for from round `start[i]` on.
 

@@ -101,7 +101,7 @@ LSBENCH = (
     ),
     continuous(
         "Q7",
-        "Friends tagged in a photo that was taken where the user is now and that somebody likes: three streams.",
+        "Friends tagged in a photo that was taken where the user is and that somebody likes: three streams.",
         "?user ?friend ?photo ?place",
         """{
   @gps { ?user voc:trackedAt ?seen . ?seen voc:trackedLocation ?place }
@@ -185,7 +185,12 @@ WUKONG_CONTINUOUS = (
     ),
     continuous("L2", "Posts of a given person.", "?post", OF_PERSON, {"post": _WUKONG}, stored=True),
     continuous(
-        "L3", "Posts by friends of a given person.", "?friend ?post", OF_FRIENDS, {"post": _WUKONG}, stored=True
+        "L3",
+        "Posts by friends of a given person.",
+        "?friend ?post",
+        OF_FRIENDS,
+        {"post": _WUKONG},
+        stored=True,
     ),
     continuous(
         "L4", "Two posts of one user with the same hash tag.", "?one ?other ?tag", SAME_TAG, {"post": _WUKONG}

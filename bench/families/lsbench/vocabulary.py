@@ -11,42 +11,52 @@ from functools import lru_cache
 
 import numpy as np
 
-from bench.families.draws import Choice, below, generator
+from bench.families.draws import Choice, generator
 
 SIB, VOC = "http://www.ins.cwi.nl/sib/", "http://www.ins.cwi.nl/sib/vocabulary/"
 SIOC, FOAF, DC = "http://rdfs.org/sioc/ns#", "http://xmlns.com/foaf/0.1/", "http://purl.org/dc/"
-DBP, RDF, XSD = "http://dbpedia.org/", "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/2001/XMLSchema#"
+DBP, RDF, XSD = (
+    "http://dbpedia.org/",
+    "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "http://www.w3.org/2001/XMLSchema#",
+)
 
 STREAMS = {name: f"{SIB}stream/{name}" for name in ("post", "postlike", "photo", "photolike", "gps")}
 
 BROWSERS = (b"Firefox", b"Chrome", b"Internet Explorer", b"Safari", b"Opera")
 BROWSER_SHARES = np.array([0.44, 0.27, 0.23, 0.04, 0.02])
-AGENTS = (b"iPhone", b"HTC", b"Nokia", b"Sony Ericsson", b"LG", b"Samsung", b"iPad", b"Motorola", b"BlackBerry")
+AGENTS = (
+    b"iPhone",
+    b"HTC",
+    b"Nokia",
+    b"Sony Ericsson",
+    b"LG",
+    b"Samsung",
+    b"iPad",
+    b"Motorola",
+    b"BlackBerry",
+)
 COUNTRIES = tuple(
-    name.encode()
-    for name in (
-        "Peoples_Republic_of_China India United_States Indonesia Brazil Pakistan Bangladesh Nigeria Russia "
-        "Japan Mexico Philippines Vietnam Germany Egypt Ethiopia Turkey Iran Thailand France United_Kingdom "
-        "Italy South_Africa South_Korea Ukraine Spain Colombia Tanzania Argentina Kenya Poland Algeria Canada "
-        "Uganda Morocco Iraq Peru Venezuela Malaysia Uzbekistan Nepal Ghana Romania Australia Chile Kazakhstan "
-        "Ecuador Guatemala Netherlands Cambodia Senegal Zambia Belgium Greece Tunisia Portugal Hungary Cuba "
-        "Sweden Austria Azerbaijan Belarus Switzerland Bulgaria Israel Libya Laos Jordan Denmark Finland "
-        "Slovakia Norway Ireland New_Zealand Croatia Uruguay Lithuania Jamaica Latvia Estonia Iceland"
-    ).split()
+    b"""Peoples_Republic_of_China India United_States Indonesia Brazil Pakistan Bangladesh Nigeria Russia
+    Japan Mexico Philippines Vietnam Germany Egypt Ethiopia Turkey Iran Thailand France United_Kingdom Italy
+    South_Africa South_Korea Ukraine Spain Colombia Tanzania Argentina Kenya Poland Algeria Canada Uganda
+    Morocco Iraq Peru Venezuela Malaysia Uzbekistan Nepal Ghana Romania Australia Chile Kazakhstan Ecuador
+    Guatemala Netherlands Cambodia Senegal Zambia Belgium Greece Tunisia Portugal Hungary Cuba Sweden Austria
+    Azerbaijan Belarus Switzerland Bulgaria Israel Libya Laos Jordan Denmark Finland Slovakia Norway Ireland
+    New_Zealand Croatia Uruguay Lithuania Jamaica Latvia Estonia Iceland""".split()
 )
 COUNTRY_SKEW = 1.1
 
 TAGS, TEXTS, PLACES, NAMES = 1500, 6000, 400, 1600
 TAG_SKEW, TEXT_SKEW = 1.0, 0.6
 TAGS_PER_POST = np.array([26, 384, 173, 177, 124, 47, 10, 7, 1, 0, 0, 1], np.float64)  # 1, 2, 3, …
-LETTERS = 92  # of a post's text, in the mean
 
 
 @lru_cache
 def words(many: int, seed: int, capital: bool = False) -> tuple[bytes, ...]:
     """Words that can be spoken, all different, six letters in the mean."""
     rng = generator(seed)
-    heads, vowels, tails = "b d f g h k l m n p r s t v w z br st tr kl".split(), "aeiou", ("", "n", "r", "s", "l")
+    heads, vowels, tails = (*"bdfghklmnprstvwz", "br", "st", "tr", "kl"), "aeiou", ("", "n", "r", "s", "l")
     found: dict[str, None] = {}
     while len(found) < many:
         parts = [
@@ -76,16 +86,27 @@ def texts(tag_skew: float = TAG_SKEW) -> Texts:
     counts = 1 + Choice(TAGS_PER_POST).draw(rng, TEXTS)
     drawn = Choice.power_law(TAGS, tag_skew, 1.9).draw(rng, int(counts.sum()))
     first = np.concatenate([[0], np.cumsum(counts)])
-    sizes = LETTERS // 2 + below(rng, LETTERS, TEXTS)
+    sizes = _letters(rng, TEXTS)
     text = []
     for i in range(TEXTS):
-        line = b" ".join(vocabulary[t] for t in drawn[first[i] : first[i + 1]])
-        at = i * 7
+        own = drawn[first[i] : first[i + 1]]
+        for j in range(1, len(own)):
+            while own[j] in own[:j]:
+                own[j] = (own[j] + 1) % TAGS
+        line, at = b" ".join(vocabulary[t] for t in own), i * 7
         while len(line) < sizes[i]:
             line += b" " + filler[at % len(filler)]
             at += 1 + i % 5
         text.append(line)
     return Texts(tuple(text), first, drawn, vocabulary)
+
+
+def _letters(rng: np.random.Generator, many: int) -> np.ndarray:
+    """Lengths of texts: mostly 30 to 140 letters, some twice as long."""
+    x = rng.random(many)
+    x2 = x * x
+    x4, x8 = x2 * x2, x2 * x2 * x2 * x2
+    return (24 + 112 * x + 130 * (x8 * x8 * x8 * x4 * x2)).astype(np.int64)
 
 
 @dataclass(frozen=True)

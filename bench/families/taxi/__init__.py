@@ -14,6 +14,6 @@ FAMILY = Family(
     stored=stored,
     queries=QUERIES,
     defaults={"triples": 1_000_000, "rate": RIDES_A_SECOND * PER_RIDE, "scale": TAXIS, "seed": 1},
-    source="Le-Phuoc: Operator-aware Approach for Boosting Performance in Processing RDF streams, Journal of Web "
-    "Semantics 2016; its data are the rides of New York's taxis of 2013, as opened by C. Whong",
+    source="Le-Phuoc: Operator-aware Approach for Boosting Performance in Processing RDF streams, Journal of "
+    "Web Semantics 2016; its data are the rides of New York's taxis of 2013, as opened by C. Whong",
 )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bench.families.base import Block
-from bench.families.draws import Choice, below, bursts, disturbed, generator, spread
+from bench.families.draws import Choice, below, disturbed, generator, instants, rounds, spread
 from bench.families.text_kernels import TextWriter
 
 TAXI = "http://example.org/taxi/"
@@ -58,7 +58,20 @@ WRITERS = {
     ),
 }
 LINES = {name: np.arange(len(writer.kind), dtype=np.uint8) for name, writer in WRITERS.items()}
-COLUMNS = ("t", "ride", "taxi", "picked", "from", "to", "passengers", "seconds", "miles", "fare", "tip", "type")
+COLUMNS = (
+    "t",
+    "ride",
+    "taxi",
+    "picked",
+    "from",
+    "to",
+    "passengers",
+    "seconds",
+    "miles",
+    "fare",
+    "tip",
+    "type",
+)
 
 
 def stream(
@@ -89,18 +102,18 @@ def stream(
     zones = Choice.power_law(ZONES, zone_skew)
     taxis = Choice.power_law(scale, taxi_skew) if taxi_skew else None
     every = 1000 * PER_RIDE / rate  # milliseconds from one pick-up to the next
-    rounds, made = max(1, round(triples / block)), 0
+    made = 0
     under_way = dict.fromkeys(COLUMNS, np.zeros(0, np.int64))
-    for i in range(rounds):
-        end = triples * 1000 / rate * (i + 1) / rounds
-        rides = _rides(rng, made, int(end / every), every, burst, taxis, scale, zones)
-        made = int(end / every)
+    for span in rounds(triples, rate, block):
+        times, end = instants(rng, span, every, burst, 600_000)
+        rides = _rides(rng, made, START + times, taxis, scale, zones)
+        made += len(times)
         if len(rides["t"]):
             yield _block(rng, "pickup", rides, late, late_by, duplicates)
         rides = {**rides, "t": rides["t"] + 1000 * rides["seconds"]}
         under_way = {name: np.concatenate([under_way[name], rides[name]]) for name in COLUMNS}
         order = np.argsort(under_way["t"], kind="stable")
-        done = int(np.searchsorted(under_way["t"][order], START + int(end)))
+        done = int(np.searchsorted(under_way["t"][order], START + end))
         dropped = {name: column[order[:done]] for name, column in under_way.items()}
         under_way = {name: column[order[done:]] for name, column in under_way.items()}
         if done:
@@ -109,18 +122,10 @@ def stream(
 
 
 def _rides(
-    rng: np.random.Generator,
-    first: int,
-    last: int,
-    every: float,
-    burst: float,
-    taxis: Choice | None,
-    scale: int,
-    zones: Choice,
+    rng: np.random.Generator, first: int, times: np.ndarray, taxis: Choice | None, scale: int, zones: Choice
 ) -> dict[str, np.ndarray]:
-    """Rides by number, with the time of their pick-up as `t`."""
-    many, ride = last - first, np.arange(first, last)
-    times = START + bursts((ride * every).astype(np.int64), burst, 600_000, 60_000)
+    """Rides that begin at these times, numbered from `first`."""
+    many, ride = len(times), first + np.arange(len(times))
     minutes = 1 + TRIP_MINUTES.draw(rng, many)
     seconds = 60 * minutes + below(rng, 60, many)
     miles = seconds * (250 + below(rng, 150, many)) // 1000  # hundredths; 9 to 14 miles an hour
@@ -172,7 +177,10 @@ def stored(*, scale: int = TAXIS, seed: int = 1, block: int = 1 << 16) -> Iterat
         names,
     )
     shares = Choice(np.array([0.45, 0.25, 0.2, 0.07, 0.03]))
-    for writer, first, many in ((zones, 0, ZONES), *((taxis, i, min(block, scale - i)) for i in range(0, scale, block))):
+    for writer, first, many in (
+        (zones, 0, ZONES),
+        *((taxis, i, min(block, scale - i)) for i in range(0, scale, block)),
+    ):
         columns = {
             "n": np.arange(first, first + many),
             "borough": shares.draw(rng, many),

@@ -52,8 +52,8 @@ HOURLY_RATE = BenchQuery(
         + _RATE.format(**{name: f"WINDOW :{name}" for name in _IRI}),
     },
     tuple(STREAMS.values()),
-    notes=f"a payment is {LINES} triples, so its 1,000 payments are {_LAST:,} triples; CQELS-QL and RSP-QL send "
-    "what is new whenever a window changes and agree in number; C-SPARQL sends everything every ten minutes",
+    notes=f"a payment is {LINES} triples, so its 1,000 payments are {_LAST:,} triples; CQELS-QL and RSP-QL "
+    "send what is new whenever a window changes and agree in number; C-SPARQL sends all every ten minutes",
 )
 
 QUERIES = (

@@ -38,7 +38,17 @@ from kelda.runner.sources.replay import ReplayReader
 from kelda.runner.sources.tail import TailReader
 from kelda.runner.sources.tcp import TcpReader
 
-__all__ = ["SCHEMES", "BusyError", "Offset", "Opening", "Piece", "PushReader", "Reader", "open_reader"]
+__all__ = [
+    "SCHEMES",
+    "BusyError",
+    "Offset",
+    "Opening",
+    "Piece",
+    "PushReader",
+    "Reader",
+    "open_reader",
+    "push_reader",
+]
 
 
 @dataclass(frozen=True)
@@ -212,6 +222,16 @@ def open_reader(
     if source.rate is not None:
         reader = AtMost(reader, source.rate, now=now)
     return reader
+
+
+def push_reader(reader: Reader) -> PushReader:
+    """The reader that the application pushes on, below those that watch over it."""
+    inner = reader
+    while isinstance(inner, SayingWhenIdle | AtMost):
+        inner = inner.reader
+    if not isinstance(inner, PushReader):
+        raise UsageError("the stream is not pushed on: its address would have to be push:")
+    return inner
 
 
 def _folder_name(iri: str) -> str:

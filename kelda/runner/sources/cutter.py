@@ -16,7 +16,9 @@ from kelda.rdf.framing import RECORDS, framing_of, prepare_mapping
 from kelda.rdf.framings.base import Chunk, LineSplitter, Splitter
 from kelda.rdf.framings.messages import MessageSplitter
 from kelda.rdf.framings.ndjsonld import ContextLineSplitter
+from kelda.rdf.framings.nquads import RunSplitter
 from kelda.rdf.framings.tabular import RowSplitter
+from kelda.runner.sources.runs import last_cut
 from kelda.runner.sources.text import Text
 
 PIECE_BYTES = 1 << 18  # a piece of the usual lines is then some thousand records
@@ -47,15 +49,19 @@ class Cutter:
     """Cuts texts of one format into pieces.
 
     `limit` is a place at which an earlier cut fell because there was no more text then.
+    Unless it is to be `exact`, the lines of N-Quads are counted as records, which is much faster.
     `complete`: the text ends where it ends; otherwise it may grow, and its last record may be half written.
     """
 
-    def __init__(self, format: str, mapping: Any = None, *, max_records: int = RECORDS) -> None:
+    def __init__(
+        self, format: str, mapping: Any = None, *, max_records: int = RECORDS, exact: bool = False
+    ) -> None:
         self._ready = prepare_mapping(format, mapping)
         self._framing = framing_of(format)
         self.max_records = max_records
         splitter = self._framing.splitter(self._ready.mapping)
         self.by_line = isinstance(splitter, LineSplitter)
+        self._by_run = isinstance(splitter, RunSplitter) and not exact
         self._first_context = splitter.context
         self._window: _Window | None = None
 
@@ -72,6 +78,8 @@ class Cutter:
         most = self.max_records if max_records is None else max_records
         if self.by_line:
             return self._lines(text, place, complete, limit, most)
+        if self._by_run and (place.at or text.read(0, len(_BOM)) != _BOM):
+            return self._runs(text, place, complete, limit, most)
         return self._records(text, place, complete, limit, most)
 
     # ------------------------------------------------------------------ one line, one record
@@ -91,14 +99,36 @@ class Cutter:
         if at_end and end < len(data):
             end, lines = len(data), lines + 1
         if lines > most:
-            breaks = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
-            end, lines = int(breaks[most - 1]) + 1, most
+            end, lines = _behind_line(data, most), most
         if not end:
             return Step(None, 0, place, True) if at_end else None
         after = place._replace(at=place.at + end, line=place.line + lines, records=place.records + lines)
         said = data if end == len(data) else data[:end]
         chunk = Chunk(place.line, place.records, b"", _without_mark(said, place))
         return Step(chunk, lines, after, complete and text.at_end(after.at))
+
+    # ------------------------------------------------------------------ some lines, one record
+
+    def _runs(self, text: Text, place: Place, complete: bool, limit: int | None, most: int) -> Step | None:
+        data = text.read(place.at, PIECE_BYTES + PIECE_BYTES // 4)  # a piece, and the line behind it
+        at_end = complete and text.at_end(place.at + len(data))
+        if limit is not None:
+            data = data[: limit - place.at]
+        end = min(PIECE_BYTES, len(data))
+        if data.count(b"\n", 0, end) > most:
+            end = _behind_line(data, most)
+        known = end == len(data) and (at_end or (limit is not None and place.at + end == limit))
+        if not known:
+            end = last_cut(data, end, at_end)
+        if not end:  # one event is longer than that, or nothing is left
+            return self._records(text, place, complete, limit, 1)
+        said = data[:end]
+        lines = said.count(b"\n")
+        records = lines + (not said.endswith(b"\n"))
+        after = place._replace(at=place.at + end, line=place.line + lines, records=place.records + records)
+        return Step(
+            Chunk(place.line, place.records, b"", said), records, after, complete and text.at_end(after.at)
+        )
 
     # ------------------------------------------------------------------ any records
 
@@ -207,6 +237,11 @@ class _Window:
         del self.cuts[:index]
         self._data = self._data[to - self.begin :]
         self.begin = self._at = to
+
+
+def _behind_line(data: bytes, number: int) -> int:
+    """Where that many lines have ended."""
+    return int(np.flatnonzero(np.frombuffer(data, np.uint8) == 10)[number - 1]) + 1
 
 
 def _without_mark(data: bytes, place: Place) -> bytes:

@@ -36,7 +36,6 @@ class FileReader:
         self, path: Path, source: StreamSource, number: int, *, format: str, piece_records: int = RECORDS
     ) -> None:
         self.path, self.number, self.format = path, number, format
-        self.name = ""
         self._cutter = Cutter(format, source.mapping, max_records=piece_records)
         self._text = self._open()
         self._size = path.stat().st_size
@@ -127,7 +126,7 @@ class FileReader:
             records=step.records,
             bytes=max(0, size - self._text.stored(at["bytes"])),
             ends=step.last,
-            name=self.name,
+            format=self.format,
         )
         end = {
             **at,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from kelda.errors import InputError, UsageError
@@ -135,14 +136,8 @@ class FolderReader:
             at = {**at, "file": name, "files": at["files"] + 1, **fresh}
         taken = self._reader(at["files"] - 1).take(at)
         assert taken is not None  # a complete file has a last piece
-        piece = Piece(
-            self.number,
-            at["pieces"],
-            taken.piece.chunk,
-            taken.piece.records,
-            taken.piece.bytes,
-            name=at["file"],
-        )
+        # The last piece of a file is not that of the folder.
+        piece = replace(taken.piece, ends=False, name=str(self.path / at["file"]))
         return Taken(piece, {**taken.end, "done": taken.piece.ends, "ended": False})
 
     def _reader(self, index: int) -> FileReader:

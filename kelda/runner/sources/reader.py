@@ -46,6 +46,7 @@ class Piece:
     heartbeat: int | None = None
     idle: bool = False
     name: str = ""  # of the file in which the lines are counted; empty: the source itself
+    format: str = ""  # of the chunk
 
 
 class Reader(Protocol):

@@ -67,7 +67,8 @@ class ReplayReader(FileReader):
         self._mapping = prepare_mapping(format, source.mapping)
         # To look ahead record by record, while the others cut pieces: going back and forth in one text
         # would mean to unpack it again and again.
-        self._ahead = Cutter(format, self._mapping, max_records=1)
+        self._ahead = Cutter(format, self._mapping, max_records=1, exact=True)
+        self._cutter = Cutter(format, self._mapping, max_records=piece_records, exact=True)
         self._ahead_text = self._open()
         self._first: int | None = None
         self._origin: float | None = None  # when the first record was due, by the wall clock
@@ -106,7 +107,8 @@ class ReplayReader(FileReader):
         """When a record is due, ms after the first: by the newest time, or by the triples before it."""
         if self._rate is not None:
             return triples * 1000 / self._rate
-        return 0.0 if newest is None else max(0.0, (newest - self._first_time()) / self._speed)
+        first = self._first_time()
+        return 0.0 if newest is None else max(0.0, (newest - first) / self._speed)
 
     def _pace(self, at: Offset) -> _Pace:
         return self._pace_of_lines(at) if self.format == "tsnt" else self._pace_of_records(at)

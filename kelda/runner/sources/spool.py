@@ -38,8 +38,8 @@ class _Entry(NamedTuple):
 class Spool:
     """Entries of one stream. Safe to use from several threads."""
 
-    def __init__(self, folder: Path, number: int, *, segment: int = SEGMENT) -> None:
-        self.folder, self.number, self._segment_size = folder, number, segment
+    def __init__(self, folder: Path, number: int, format: str, *, segment: int = SEGMENT) -> None:
+        self.folder, self.number, self.format, self._segment_size = folder, number, format, segment
         self.changed = threading.Condition()
         self.place = Place()  # where the next record stands: its line and its number
         self._first = 0  # number of the first entry that is still here
@@ -71,9 +71,7 @@ class Spool:
                 number = max(begin + 1, number)
             if number == begin:
                 return at
-            if not self._synced:
-                os.fsync(self._file)
-                self._synced = True
+            self._sync()
             last = self._entries[number - 1 - self._first]
             return {**at, "pieces": number, "records": last.records, "ended": last.ends}
 
@@ -121,8 +119,7 @@ class Spool:
     def append(self, step: Step | None, *, ends: bool = False, heartbeat: int | None = None) -> None:
         """Write an entry: the records of a step, or none."""
         with self.changed:
-            if step is not None:
-                self.place = Place(0, step.place.line, step.place.records)
+            after = self.place if step is None else Place(0, step.place.line, step.place.records)
             chunk = step.chunk if step is not None and step.chunk is not None else Chunk(0, 0, b"", b"")
             records = step.records if step is not None else 0
             about = {
@@ -131,38 +128,57 @@ class Spool:
                 "first_line": chunk.first_line,
                 "ordinal": chunk.ordinal,
                 "context": len(chunk.context),
-                "line": self.place.line,
-                "so_far": self.place.records,
+                "line": after.line,
+                "so_far": after.records,
                 "ends": ends,
                 "heartbeat": heartbeat,
             }
             body = json.dumps(about).encode() + b"\n" + chunk.context + chunk.data
             self._write(_FRAME.pack(len(body), zlib.crc32(body)) + body)
-            entry = _Entry(self._segment, self._at, len(body), self.place.records, ends)
+            entry = _Entry(self._segment, self._at, len(body), after.records, ends)
             self._entries.append(entry)
+            self.place = after
             self._at += _FRAME.size + len(body)
             self.changed.notify_all()
 
     def _write(self, data: bytes) -> None:
-        if self._file < 0 or self._at >= self._segment_size:
-            self._close_segment()
-            self._segment = self.folder / f"{self._next:020}.spool"
-            self._file = os.open(self._segment, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            self._at = 0
-            _sync_folder(self.folder)
-        left = memoryview(data)
-        at = self._at
-        while left:
-            wrote = os.pwrite(self._file, left, at)
-            left, at = left[wrote:], at + wrote
+        try:
+            if self._file < 0 or self._at >= self._segment_size:
+                self._new_segment()
+            left, at = memoryview(data), self._at
+            while left:
+                wrote = os.pwrite(self._file, left, at)
+                left, at = left[wrote:], at + wrote
+        except OSError as problem:
+            raise self._cannot_write(problem) from problem
         self._synced = False
+
+    def _new_segment(self) -> None:
+        self._close_segment()
+        segment = self.folder / f"{self._next:020}.spool"
+        self._file = os.open(segment, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._segment, self._at = segment, 0
+        _sync_folder(self.folder)
 
     def _close_segment(self) -> None:
         if self._file >= 0:
-            os.fsync(self._file)
+            self._sync()
             os.close(self._file)
             self._file = -1
+
+    def _sync(self) -> None:
+        if not self._synced:
+            try:
+                os.fsync(self._file)
+            except OSError as problem:
+                raise self._cannot_write(problem) from problem
             self._synced = True
+
+    def _cannot_write(self, problem: OSError) -> InputError:
+        return InputError(
+            f"cannot write the spool {self.folder}: {problem.strerror or problem}. "
+            "Make room for it and start again"
+        )
 
     def close(self) -> None:
         with self.changed:
@@ -186,6 +202,7 @@ class Spool:
             bytes=len(chunk.data),
             ends=about["ends"],
             heartbeat=about["heartbeat"],
+            format=self.format,
         )
 
     def _open(self) -> None:

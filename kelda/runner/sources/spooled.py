@@ -21,7 +21,7 @@ class SpooledReader:
         self.source, self.number, self.format = source, number, format
         self._mapping = prepare_mapping(format, source.mapping)
         self._piece_records = piece_records
-        self._spool = Spool(spool, number)
+        self._spool = Spool(spool, number, format)
 
     def start(self) -> Offset:
         return self._spool.start()

@@ -1,0 +1,272 @@
+"""The engine on Spark as a Python object: the same words as the engine in this process, and more of them.
+
+engine = kelda.connect(master="local[2]", checkpoint="state", shards=2)
+engine.stream("http://ex/posts", "folder:incoming?watch=true", format="tsnt")
+clicks = engine.stream("http://ex/clicks")                 # pushed by this program
+engine.stream("http://ex/likes", dataframe=spark.readStream..., format="tsnt")
+engine.register("SELECT ...", name="trends", sink="trends.ndjson")
+engine.start()
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from kelda.engine.answer import Answer
+from kelda.errors import UsageError
+from kelda.lang import parse
+from kelda.lang.params import term_of
+from kelda.rdf.event import Event
+from kelda.runner.engine import Payload, quads_of, to_ms
+from kelda.runner.job import QuerySpec, StreamSource
+from kelda.runner.sources import PushReader
+from kelda.spark.pipeline import Batch, Figures, Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class SparkEngine:
+    """Streams, stored graphs and queries of one pipeline. Streams and graphs are declared before the first
+    query; queries come and go while it runs. With `checkpoint` everything survives a restart."""
+
+    def __init__(
+        self,
+        *,
+        master: str = "local[*]",
+        checkpoint: str | Path | None = None,
+        shards: int = 1,
+        balance: str = "rotation",
+        batch_events: int = 100_000,
+        t0: int = 0,
+    ) -> None:
+        self.master, self._shards, self._balance, self._t0 = master, shards, balance, t0
+        self._batch_events = batch_events
+        self._keep = checkpoint is not None
+        self.folder = Path(checkpoint or tempfile.mkdtemp(prefix="kelda-checkpoint-")).absolute()
+        self._sources: dict[str, StreamSource] = {}
+        self._frames: dict[str, DataFrame] = {}
+        self._graphs: list[tuple[str | None, str]] = []
+        self._made: Pipeline | None = None
+        self._queries: dict[str, SparkQuery] = {}
+        self._streams: dict[str, SparkStream] = {}
+        self._running = False
+
+    def __enter__(self) -> SparkEngine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, to make DataFrames with."""
+        from kelda.spark.session import session
+
+        return session(self.master, self._shards)
+
+    # ------------------------------------------------------------------ what is read
+
+    def load(self, source: str | Path, graph: str | None = None) -> None:
+        """Load an RDF file into a stored graph (None: the default graph)."""
+        self._not_yet("graphs")
+        self._graphs.append((graph, str(source)))
+
+    def stream(
+        self,
+        iri: str,
+        source: str | None = None,
+        *,
+        dataframe: DataFrame | None = None,
+        format: str | None = None,
+        time_predicate: str | None = None,
+        mapping: str | None = None,
+        lateness: int = 0,
+        idle_ms: int | None = None,
+        rate: int | None = None,
+    ) -> SparkStream:
+        """Declare a stream: from an address (a file, `tail:`, `folder:`, `tcp:`, `replay:`), from a
+        streaming DataFrame with a column `value`, or (neither) pushed by this program."""
+        if iri in self._streams:
+            return self._streams[iri]
+        self._not_yet("streams")
+        if source is not None and dataframe is not None:
+            raise UsageError(f"<{iri}> comes from an address or from a DataFrame, not from both")
+        if dataframe is not None:
+            self._frames[iri] = dataframe
+        path = source or ("dataframe:" if dataframe is not None else "push:")
+        told = format or ("messages" if path == "push:" else None)
+        self._sources[iri] = StreamSource(iri, path, told, time_predicate, mapping, lateness, idle_ms, rate)
+        self._streams[iri] = SparkStream(self, iri)
+        return self._streams[iri]
+
+    def _not_yet(self, what: str) -> None:
+        if self._made is not None:
+            raise UsageError(f"{what} are declared before the first query is registered")
+
+    # ------------------------------------------------------------------ queries
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The pipeline, from the first query on."""
+        if self._made is None:
+            self._made = Pipeline(
+                tuple(self._sources.values()),
+                self.folder,
+                graphs=self._graphs,
+                t0=self._t0,
+                shards=self._shards,
+                balance=self._balance,
+                batch_events=self._batch_events,
+                take=self._deliver,
+            )
+            for iri, frame in self._frames.items():
+                self._made.read_frame(iri, frame)
+            for name in self._made.queries:  # of an earlier run
+                self._queries[name] = SparkQuery(self, name)
+        return self._made
+
+    def register(
+        self,
+        text: str,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        dialect: str | None = None,
+        output: str | None = None,
+        sink: str | None = None,
+    ) -> SparkQuery:
+        """Register a query, from the next batch on. Its answers go to `sink` (see docs/sinks.md), or wait
+        in the query that is returned."""
+        named = name or parse(text, dialect=dialect, params=params).name or f"query{len(self._queries) + 1}"
+        written = {key: str(term_of(value)) for key, value in (params or {}).items()}
+        self.pipeline.register(QuerySpec(named, text, dialect, written, output), sink=sink)
+        self._queries[named] = SparkQuery(self, named)
+        return self._queries[named]
+
+    @property
+    def queries(self) -> list[SparkQuery]:
+        """The registered queries, those of earlier runs included."""
+        _ = self.pipeline
+        return list(self._queries.values())
+
+    # ------------------------------------------------------------------ running
+
+    def start(self) -> None:
+        """Begin to read. Returns at once; answers come as batches are done."""
+        self.pipeline.start(self.master, to_the_end=False)
+        self._running = True
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Until all streams have ended, or time is up (False)."""
+        return self.pipeline.wait(timeout)
+
+    def stop(self) -> None:
+        """Stop; what was checkpointed stays if a folder was given."""
+        if self._running:
+            self.pipeline.stop()
+            self._running = False
+        if not self._keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def figures(self) -> Figures:
+        """How the pipeline runs."""
+        return self.pipeline.figures
+
+    def _deliver(self, batch: Batch) -> None:
+        for answer in batch.answers:
+            if answer.query in self._queries:
+                self._queries[answer.query]._take(answer)
+
+    def _pushed(self, iri: str) -> PushReader:
+        number = list(self._sources).index(iri)
+        if number not in self.pipeline.pushed:
+            self.pipeline.open_pushed()
+        if number not in self.pipeline.pushed:
+            raise UsageError(f"<{iri}> is read from {self._sources[iri].path}: nothing can be pushed on it")
+        return self.pipeline.pushed[number]
+
+
+class SparkStream:
+    """A stream of the pipeline; elements can be pushed on it if it has no other source."""
+
+    def __init__(self, engine: SparkEngine, iri: str) -> None:
+        self._engine, self.iri = engine, iri
+
+    def push(self, data: Payload | Event | Iterable[Event], time: int | datetime | None = None) -> int:
+        """Push an event, or several; on disk when this returns. Waits while too much waits to be read."""
+        if isinstance(data, Event) or (isinstance(data, list) and data and isinstance(data[0], Event)):
+            events: Any = data
+        elif time is None:
+            raise UsageError(f"an event on <{self.iri}> has no time: push(data, time=...)")
+        else:
+            events = Event(to_ms(time), quads_of(data))  # type: ignore[arg-type]
+        return self._engine._pushed(self.iri).push(events)
+
+    def push_text(self, text: str | bytes) -> int:
+        """Push records as text in the stream's format."""
+        return self._engine._pushed(self.iri).push(text)
+
+    def heartbeat(self, time: int | datetime) -> None:
+        """Promise that nothing at or before `time` will come any more."""
+        self._engine._pushed(self.iri).heartbeat(to_ms(time))
+
+    def end(self) -> None:
+        """Nothing will be pushed any more."""
+        self._engine._pushed(self.iri).end()
+
+
+class SparkQuery:
+    """A registered query."""
+
+    def __init__(self, engine: SparkEngine, name: str) -> None:
+        self._engine, self.name = engine, name
+        self._answers: deque[Answer] = deque()
+        self._callbacks: list[Callable[[Answer], None]] = []
+
+    def results(self) -> Iterator[Answer]:
+        """The answers that have come and were not read yet, oldest first."""
+        while self._answers:
+            yield self._answers.popleft()
+
+    def subscribe(self, callback: Callable[[Answer], None]) -> None:
+        """Call `callback` with each further answer, in Spark's thread, before the batch is committed."""
+        self._callbacks.append(callback)
+
+    def explain(self) -> str:
+        """How and where the query runs."""
+        return self._engine.pipeline.explain(self.name)
+
+    def pause(self) -> None:
+        """Report nothing until `resume()`; the windows stay up to date."""
+        self._engine.pipeline.pause(self.name)
+
+    def resume(self) -> None:
+        """Report again."""
+        self._engine.pipeline.pause(self.name, False)
+
+    def move(self, shard: int) -> None:
+        """Let another shard run it, if it runs whole on one."""
+        self._engine.pipeline.move(self.name, shard)
+
+    def stop(self) -> None:
+        """Drop the query, from the next batch on."""
+        self._engine.pipeline.drop(self.name)
+        self._engine._queries.pop(self.name, None)
+
+    def _take(self, answer: Answer) -> None:
+        if self._callbacks:
+            for callback in self._callbacks:
+                callback(answer)
+        else:
+            self._answers.append(answer)

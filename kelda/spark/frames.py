@@ -1,0 +1,105 @@
+"""Any streaming DataFrame as a stream: its `value` column holds records of text, one or more a row.
+
+The order within a batch is that of Spark's partitions and of the rows in them; sources that can be read
+again (Kafka, files) give the same order again. Rows of plain N-Triples (`format="ntriples"`) have the time
+of their `timestamp` column; in all other formats the records carry their time themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kelda.errors import UsageError
+from kelda.rdf.framings.base import Chunk
+from kelda.runner.job import StreamSource
+from kelda.runner.sources import Piece
+from kelda.shards.ingest import ingest
+from kelda.spark.host import Run
+from kelda.spark.keys import shard_keys
+from kelda.spark.source import SCHEMA, routing_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ARROW_SCHEMA = pa.schema([("shard", pa.int32()), ("parcel", pa.binary())])
+PLAIN = "ntriples"
+LINES = ("tsnt", "nquads", "ndjsonld")  # formats whose records are lines
+APART = 1 << 32  # more rows than a partition has in a batch
+
+
+def check_frame(frame: DataFrame, source: StreamSource) -> None:
+    """Refuse a DataFrame that cannot be a stream, and say why."""
+    if not frame.isStreaming:
+        raise UsageError(
+            f"the DataFrame of <{source.iri}> is not a streaming one: make it with spark.readStream"
+        )
+    if "value" not in frame.columns:
+        raise UsageError(
+            f"the DataFrame of <{source.iri}> has no column 'value' (it has {', '.join(frame.columns)}): "
+            "select the records as `value`"
+        )
+    if source.format is None:
+        raise UsageError(f"say the format of <{source.iri}>, for example format='tsnt'")
+    if source.format == PLAIN and "timestamp" not in frame.columns:
+        raise UsageError(
+            f"N-Triples have no time: <{source.iri}> needs a column 'timestamp', or format='tsnt'"
+        )
+
+
+def parcels_of(frame: DataFrame, number: int, run: Run, routing: str) -> DataFrame:
+    """The parcels of a stream that is a DataFrame; `number` is its place among the streams."""
+    columns = ["CAST(value AS BINARY) AS value"]
+    if run.setup.streams[number].format == PLAIN:
+        columns.append("unix_millis(CAST(timestamp AS TIMESTAMP)) AS time")
+    return frame.selectExpr(*columns).mapInArrow(_reader(number, run, routing), SCHEMA)
+
+
+def _reader(
+    number: int, run: Run, routing: str
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        first = context.partitionId() * APART
+        pieces: list[Piece] = []
+        for batch in batches:
+            pieces += pieces_of(batch, number, first + len(pieces), run.setup.streams[number])
+        if not pieces:
+            return
+        parcels = ingest(pieces, run.setup.streams, routing_of(routing), run.setup.shards, 0)
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(shard_keys(run.setup.shards), pa.int32()), pa.array(parcels, pa.binary())],
+            schema=ARROW_SCHEMA,
+        )
+
+    return read
+
+
+def pieces_of(batch: pa.RecordBatch, stream: int, number: int, source: StreamSource) -> list[Piece]:
+    """The rows of a batch as pieces: all in one where records are lines, else one each."""
+    values = batch.column(0).to_pylist()
+    format, name = source.format or "", f"<{source.iri}>"
+    if format == PLAIN:
+        times = batch.column(1).to_pylist()
+        values = [
+            b"%d\t%s" % (time, line)
+            for time, value in zip(times, values, strict=True)
+            for line in (value or b"").splitlines()
+            if line.strip()
+        ]
+        format = "tsnt"
+    if format in LINES:
+        data = b"".join(v if v.endswith(b"\n") else v + b"\n" for v in values if v)
+        return [
+            Piece(stream, number, Chunk(1, 0, b"", data), len(values), len(data), name=name, format=format)
+        ]
+    return [
+        Piece(stream, number + i, Chunk(1, i, b"", value), 1, len(value), name=name, format=format)
+        for i, value in enumerate(values)
+        if value
+    ]

@@ -1,0 +1,107 @@
+"""Readers that live in the driver's own process, for Spark's source process to ask.
+
+What an application pushes is in the application's process; the source of a streaming query is run by
+Spark in another one. A `Door` answers there for the readers here, over a socket in the checkpoint folder.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kelda.runner.sources import Offset, Piece, Reader
+from kelda.spark.host import receive, send
+
+ASKED = ("start", "latest", "pieces", "commit", "finished", "part")
+
+
+class Door:
+    """Serves readers by their numbers until it is closed."""
+
+    def __init__(self, path: Path, readers: Mapping[int, Reader]) -> None:
+        self.path, self.readers = path, readers
+        path.unlink(missing_ok=True)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        # A path to a socket must be short: bind by the folder we stand in, for this moment.
+        self._socket.bind(short(path))
+        self._socket.listen(8)
+        threading.Thread(target=self._serve, name="kelda-readers", daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                guest, _ = self._socket.accept()
+            except OSError:  # closed
+                return
+            threading.Thread(target=self._talk, args=(guest,), daemon=True).start()
+
+    def _talk(self, guest: socket.socket) -> None:
+        with guest:
+            while True:
+                try:
+                    number, what, arguments = receive(guest)
+                except (ConnectionError, OSError):
+                    return
+                try:
+                    reply = ("ok", getattr(self.readers[number], what)(*arguments))
+                except Exception as problem:  # noqa: BLE001 - raised again where it was asked
+                    reply = ("error", problem)
+                send(guest, reply)
+
+    def close(self) -> None:
+        self._socket.close()
+        self.path.unlink(missing_ok=True)
+
+
+class RemoteReader:
+    """A reader behind a door."""
+
+    format = ""
+
+    def __init__(self, path: Path, number: int) -> None:
+        self.number = number
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.connect(short(path))
+
+    def _ask(self, what: str, *arguments: Any) -> Any:
+        send(self._socket, (self.number, what, arguments))
+        kind, body = receive(self._socket)
+        if kind == "error":
+            raise body
+        return body
+
+    def start(self) -> Offset:
+        offset: Offset = self._ask("start")
+        return offset
+
+    def latest(self, at: Offset, max_records: int | None = None) -> Offset:
+        offset: Offset = self._ask("latest", at, max_records)
+        return offset
+
+    def pieces(self, begin: Offset, end: Offset) -> list[Piece]:
+        pieces: list[Piece] = self._ask("pieces", begin, end)
+        return pieces
+
+    def commit(self, end: Offset) -> None:
+        self._ask("commit", end)
+
+    def finished(self, at: Offset) -> bool:
+        return bool(self._ask("finished", at))
+
+    def part(self, at: Offset) -> float:
+        return float(self._ask("part", at))
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def short(path: Path) -> str:
+    """The path of a socket, by an open folder if it is too long for one (107 bytes)."""
+    if len(os.fsencode(path)) < 100:
+        return str(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    return f"/proc/self/fd/{folder}/{path.name}"

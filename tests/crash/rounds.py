@@ -1,0 +1,197 @@
+"""Rounds: run the load, kill something at a random moment, again and again, and compare the answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import random
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.crash import load
+from tests.crash.cluster import Cluster
+from tests.crash.processes import MARK, Process, marked
+
+KINDS = ("worker", "host", "driver", "executor", "standalone")
+ON_CLUSTER = ("executor", "standalone")
+PATIENCE = 300.0  # seconds without a batch: something hangs
+
+
+class Failure(Exception):
+    """The load did not get to its end, or its answers are not the right ones."""
+
+
+@dataclass
+class Driver:
+    """The driver's process and what it says."""
+
+    command: list[str]
+    environment: dict[str, str]
+    log: Path
+    said: queue.SimpleQueue[dict[str, object] | None] = field(default_factory=queue.SimpleQueue)
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command, env=self.environment, stdout=subprocess.PIPE, stderr=log, start_new_session=True
+            )
+        self.said = queue.SimpleQueue()
+        threading.Thread(target=self._listen, args=(self.process, self.said), daemon=True).start()
+
+    @staticmethod
+    def _listen(process: subprocess.Popen[bytes], said: queue.SimpleQueue[dict[str, object] | None]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said.put(json.loads(line))
+        said.put(None)
+
+    def next(self, timeout: float = PATIENCE) -> dict[str, object] | None:
+        """What it says next; None if it has ended."""
+        try:
+            return self.said.get(timeout=timeout)
+        except queue.Empty:
+            raise Failure(f"nothing happened for {timeout:.0f} s; the log is {self.log}") from None
+
+
+@dataclass
+class Rounds:
+    """So many kills of one kind, in as many applications as it takes."""
+
+    kind: str
+    wanted: int
+    folder: Path
+    batch_events: int = 40
+    seed: int = 0
+    seconds: int = 240  # of stream time
+    say: Callable[[str], None] = print
+    done: int = 0
+    applications: int = 0
+    starts: int = 0
+    rebuilt: int = 0
+
+    def __post_init__(self) -> None:
+        self.draw = random.Random(f"{self.seed} {self.kind}")
+
+    def run(self) -> None:
+        """Raises `Failure`, with the difference, at the first application that is not right."""
+        streams = self.folder / "load"
+        load.write(streams, self.seconds)
+        wanted = load.expected(streams)
+        while self.done < self.wanted:
+            self.applications += 1
+            out = self.folder / f"{self.kind}-{self.applications}"
+            shutil.rmtree(out, ignore_errors=True)
+            out.mkdir(parents=True)
+            self._application(streams, out)
+            wrong = load.difference(wanted, load.answers(out))
+            if wrong:
+                (out / "difference.txt").write_text("\n".join(wrong) + "\n")
+                shown = "\n".join(wrong[:20])
+                raise Failure(f"{len(wrong)} answers lost or doubled, see {out}/difference.txt\n{shown}")
+            shutil.rmtree(out)
+
+    # -------------------------------------------------------------------- one application
+
+    def _application(self, streams: Path, out: Path) -> None:
+        mark = uuid.uuid4().hex
+        cluster = None
+        try:
+            if self.kind in ON_CLUSTER:
+                cluster = Cluster(out / "cluster", mark)
+                # Two executors of one core: on one worker, or on one each.
+                places = [cluster.join(2)] if self.kind == "executor" else [cluster.join(), cluster.join()]
+                environment, master = cluster.environment(), cluster.url
+            else:
+                places, environment, master = [], os.environ | {MARK: mark}, "local[2]"
+            environment["KELDA_SPARK_LOG"] = str(out / "spark.log")
+            command = [sys.executable, "-m", "tests.crash.driver", str(streams), str(out), master]
+            driver = Driver([*command, str(self.batch_events)], environment, out / "driver.log")
+            self._rounds(driver, mark, cluster, places)
+        finally:
+            self._sweep(mark, cluster)
+
+    def _rounds(self, driver: Driver, mark: str, cluster: Cluster | None, places: list[int]) -> None:
+        """Kill, wait for progress, kill again, to the end of the streams."""
+        self._start(driver)
+        pace, rebuilt = 1.0, 0
+        wait = self.draw.randint(1, 3)  # batches to the next kill
+        while (told := driver.next()) is not None:
+            if "done" in told:
+                break
+            pace += 0.3 * (float(str(told["seconds"])) - pace)
+            self.rebuilt += int(str(told["rebuilt"])) - rebuilt
+            rebuilt = int(str(told["rebuilt"]))
+            wait -= 1
+            if wait > 0 or self.done >= self.wanted:
+                continue
+            time.sleep(self.draw.uniform(0, 1.5 * min(pace, 5.0)))
+            killed = self._kill(driver, mark, cluster, places)
+            if not killed:
+                wait = 1
+                continue
+            self.done += 1
+            what = ", ".join(f"{p.kind} {p.pid}" for p in killed)
+            self.say(f"{self.kind} {self.done}/{self.wanted}: batch {told['batch']}, killed {what}")
+            wait, rebuilt = self.draw.randint(2, 4), rebuilt
+            if self.kind == "driver":
+                self._start(driver)
+                wait, rebuilt = self.draw.randint(1, 4), 0
+        code = driver.process.wait(60)
+        if code != 0:
+            tail = "\n".join(driver.log.read_text(errors="replace").splitlines()[-12:])
+            raise Failure(f"the driver ended with {code}:\n{tail}")
+
+    def _start(self, driver: Driver) -> None:
+        self.starts += 1
+        driver.start()
+
+    def _kill(
+        self, driver: Driver, mark: str, cluster: Cluster | None, places: list[int]
+    ) -> list[Process] | None:
+        """Something of the kind; None if there was nothing, such as at the very end."""
+        if self.kind == "driver":
+            gone = [p for p in marked(mark) if p.kind in ("driver", "jvm")]
+            killed = [p for p in gone if p.kill()]
+            driver.process.wait()
+            self._wait_until_gone(mark)
+            return killed
+        if self.kind == "standalone":
+            assert cluster is not None
+            place = places.pop(self.draw.randrange(len(places)))
+            killed = cluster.leave(place)
+            places.append(cluster.join())
+            return killed
+        # With a worker goes, now and then, the daemon that forks workers.
+        kinds = ("worker", "worker", "worker", "daemon") if self.kind == "worker" else (self.kind,)
+        kind = self.draw.choice(kinds)
+        there = [p for p in marked(mark) if p.kind == kind]
+        if not there:
+            return None
+        victim = self.draw.choice(sorted(there, key=lambda p: p.pid))
+        return [victim] if victim.kill() else None
+
+    def _wait_until_gone(self, mark: str) -> None:
+        """Nothing of a driver that was killed may live on: it would disturb the next one."""
+        until = time.monotonic() + 60
+        while left := marked(mark):
+            if time.monotonic() > until:
+                raise Failure(f"a minute after the driver was killed there are still {left}")
+            time.sleep(0.1)
+
+    def _sweep(self, mark: str, cluster: Cluster | None) -> None:
+        if cluster is not None:
+            cluster.stop()
+        until = time.monotonic() + 20
+        while marked(mark) and time.monotonic() < until:
+            time.sleep(0.2)
+        for process in marked(mark):
+            self.say(f"left over: {process}")
+            process.kill()
