@@ -10,20 +10,22 @@ WIDTH, HEIGHT = 640, 300
 LEFT, RIGHT, TOP, BOTTOM = 78, 16, 16, 56
 COLOURS = ("#0b6e99", "#d9730d", "#0f7b6c", "#ad1a72", "#6940a5", "#b58900", "#9b3a2f", "#5a6b7b")
 
+FEW = 7  # values on an axis that are all written down
+
 Series = dict[str, list[tuple[float, float]]]
 
 
 def lines(series: Series, *, x: str, y: str, log: bool) -> str:
-    """One line with dots per series. `log`: both axes, where all values are above zero."""
+    """One line with dots per series. `log`: both axes, where values are above zero and far apart."""
     points = [p for some in series.values() for p in some]
     if not points:
         return ""
-    log_x = log and min(p[0] for p in points) > 0
-    log_y = log and min(p[1] for p in points) > 0
+    log_x, log_y = (log and _far_apart([p[i] for p in points]) for i in (0, 1))
     x_axis = Axis([p[0] for p in points], log_x, LEFT, WIDTH - RIGHT)
     y_axis = Axis([p[1] for p in points] + ([] if log_y else [0.0]), log_y, HEIGHT - BOTTOM, TOP)
     parts = [_frame(y_axis, y)]
-    for tick in x_axis.ticks():
+    places = sorted({p[0] for p in points})
+    for tick in places if len(places) <= FEW else x_axis.ticks():
         parts.append(_text(x_axis.at(tick), HEIGHT - BOTTOM + 16, short(tick), "middle"))
     parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - BOTTOM + 32, x, "middle"))
     for colour, (_, some) in zip(_colours(len(series)), series.items(), strict=True):
@@ -39,7 +41,7 @@ def bars(names: Sequence[str], series: dict[str, list[float | None]], *, y: str,
     values = [v for some in series.values() for v in some if v is not None]
     if not values:
         return ""
-    log = log and min(values) > 0 and max(values) / min(values) > 50
+    log = log and _far_apart(values)
     axis = Axis(
         values + ([10 ** math.floor(math.log10(min(values)))] if log else [0.0]), log, HEIGHT - BOTTOM, TOP
     )
@@ -47,7 +49,9 @@ def bars(names: Sequence[str], series: dict[str, list[float | None]], *, y: str,
     group = (WIDTH - LEFT - RIGHT) / len(names)
     wide = group * 0.8 / len(series)
     for i, name in enumerate(names):
-        parts.append(_text(LEFT + (i + 0.5) * group, HEIGHT - BOTTOM + 16, name, "middle"))
+        fits = max(int(group / 6.5), 3)
+        said = name if len(name) <= fits else name[: fits - 1] + "…"
+        parts.append(_text(LEFT + (i + 0.5) * group, HEIGHT - BOTTOM + 16, said, "middle"))
         for j, (colour, some) in enumerate(zip(_colours(len(series)), series.values(), strict=True)):
             value = some[i]
             if value is None:
@@ -60,6 +64,11 @@ def bars(names: Sequence[str], series: dict[str, list[float | None]], *, y: str,
                 f"<title>{escape(name)}: {short(value)}</title></rect>"
             )
     return _svg(parts + _legend(list(series)))
+
+
+def _far_apart(values: Sequence[float]) -> bool:
+    """Whether a logarithmic axis shows them better."""
+    return min(values) > 0 and max(values) / min(values) > 20
 
 
 class Axis:

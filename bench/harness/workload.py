@@ -38,10 +38,10 @@ from kelda.rdf import ntriples
 from kelda.rdf.framing import read_events
 from kelda.rdf.graphstore import GraphStore
 from kelda.runner.job import Job, QuerySpec, StreamSource
+from kelda.runner.reference_runner import run as run_by_definition
 
 PERCENTILES = (50, 95, 99)
 BY_DEFINITION = 20_000  # triples of a load whose query has no incremental form
-SPARK_BY_DEFINITION = 5_000  # triples of a load while the pipeline has no other way
 WINDOW = re.compile(r"\[\s*(?:RANGE|TRIPLES|ELEMENTS)\b[^\]]*\]", re.IGNORECASE)
 
 
@@ -66,6 +66,7 @@ class Load:
     stream: dict[str, Any] = field(default_factory=dict)
     stored: dict[str, Any] = field(default_factory=dict)
     shards: int = 1
+    balance: str = "rotation"
     repeats: int = 3
     prefix: int = 2_000  # triples that are checked, or more until there are answers
     check_seconds: float = 5.0
@@ -357,45 +358,38 @@ def _checked(ready: Ready, store: GraphStore) -> dict[str, Any]:
 
 
 def on_spark(ready: Ready) -> dict[str, Any]:
-    """The load on the Spark pipeline of this machine, in files; `shards` of it where it can.
+    """The load on the Spark pipeline of this machine, from files, on `shards` shards.
 
     A job over the prefix warms Spark up, and its answers are compared with those by definition."""
-    from kelda.spark import pipeline
+    from kelda.spark.run import run
 
     load_ = ready.load
     if load_.loop != "closed":
         raise UsageError("the Spark pipeline reads files to their end: measure it in a closed loop")
-    can = inspect.signature(pipeline.run).parameters
-    if load_.shards > 1 and "shards" not in can:
-        return {"note": "not available: the pipeline has one shard"}
-    by_definition = (
-        "reference" in getattr(can["prepare"].default, "__module__", "") if "prepare" in can else False
-    )
-    if by_definition:
-        ready.steps = [[piece] for piece in data.prefix(ready.steps, SPARK_BY_DEFINITION)]
-    options: dict[str, Any] = {"master": f"local[{max(2, load_.shards)}]"}
-    if "shards" in can:
-        options["shards"] = load_.shards
+    options: dict[str, Any] = {
+        "master": f"local[{max(2, load_.shards)}]",
+        "shards": load_.shards,
+        "balance": load_.balance,
+    }
     with tempfile.TemporaryDirectory(prefix="kelda-bench-spark-") as folder:
         first = [[piece] for piece in data.prefix(ready.steps, load_.prefix)]
-        some = _job(ready, Path(folder) / "prefix", first)
-        found = check.fingerprint(pipeline.run(some, **options))
-        checked = _checked_job(some, found, data.count(first))
-        job = _job(ready, Path(folder) / "whole", ready.steps)
+        some = _job(ready, Path(folder) / "prefix", first, copies=1)
+        expected = check.fingerprint(run_by_definition(some))
+        checked = check.verdict(check.fingerprint(run(some, **options)), expected, data.count(first))
+        job = _job(ready, Path(folder) / "whole", ready.steps, copies=load_.copies)
         runs = []
         for _ in range(load_.repeats):
             begin, busy = time.perf_counter(), cpu_seconds()
-            answers = sum(1 for _ in pipeline.run(job, **options))
+            answers = sum(1 for _ in run(job, **options))
             wall, cpu = time.perf_counter() - begin, cpu_seconds() - busy
             runs.append(_figures(ready.steps, answers, wall, cpu, [wall]))
     figures = _best(runs)
     for key in ("p50_ms", "p95_ms", "p99_ms", "max_ms", "mean_ms", "steps"):
         del figures[key]  # of one step, the whole: they would say nothing
-    note = {"note": "the pipeline evaluates by definition"} if by_definition else {}
-    return {"shards": load_.shards, **figures, **checked, **note}
+    return {"shards": load_.shards, **figures, **checked}
 
 
-def _job(ready: Ready, folder: Path, steps: list[Step]) -> Job:
+def _job(ready: Ready, folder: Path, steps: list[Step], *, copies: int) -> Job:
     folder.mkdir()
     sources = []
     for number, stream in enumerate(ready.streams):
@@ -407,13 +401,8 @@ def _job(ready: Ready, folder: Path, steps: list[Step]) -> Job:
         (folder / "stored.nt").write_bytes(ready.text)
         graphs = ((None, str(folder / "stored.nt")),)
     queries = tuple(
-        QuerySpec(name, text, dialect, output=ready.load.output) for name, dialect, text in ready.texts()
+        QuerySpec(f"{name}-{i}" if copies > 1 else name, text, dialect, output=ready.load.output)
+        for name, dialect, text in ready.texts()
+        for i in range(copies)
     )
     return Job(queries, tuple(sources), graphs)
-
-
-def _checked_job(job: Job, found: Any, triples: int) -> dict[str, Any]:
-    from kelda.runner.reference_runner import run
-
-    expected = check.fingerprint(run(job))
-    return check.verdict(found, expected, triples)

@@ -47,6 +47,7 @@ class RunProgress:
         self.terminal = stderr.isatty()
         self._next_look = self.started + START_SHOWING
         self._drawn = False
+        self._pipeline: list[str] = []
 
     # ---------------------------------------------------------------- told by the runner
 
@@ -59,6 +60,11 @@ class RunProgress:
         self.bytes += bytes
         if now >= self._next_look:
             self._look(now, now - self.first_read)
+
+    def batch(self, seconds: float, lag: float | None, state_bytes: int) -> None:
+        """See `kelda.runner.progress.ShowsBatches`."""
+        parts = [f"batch {1000 * seconds:,.0f} ms", f"state {state_bytes / 2**20:,.1f} MB"]
+        self._pipeline = parts if lag is None else [*parts, f"lag {lag:,.1f} s"]
 
     def rejected(self, reject: Reject) -> None:
         self.rejects += 1
@@ -106,6 +112,7 @@ class RunProgress:
             parts.insert(0, f"{part:4.0%}")
             if part > 0:
                 parts.append(f"{clock_time(seconds * (1 - part) / part)} left")
+        parts += self._pipeline
         return "  ".join(parts)
 
     def summary(self, answers: int) -> str:

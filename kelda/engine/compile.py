@@ -12,6 +12,7 @@ from itertools import count
 
 import numpy as np
 
+from kelda.engine.compile_paths import Paths, repeats_are_open
 from kelda.engine.expressions import Compiled, Expressions, supports
 from kelda.engine.intervals import Intervals, StatedIntervals
 from kelda.engine.join_groups import JoinGroups, JoinReader, Relation
@@ -145,8 +146,8 @@ class Incremental:
                 return self.pattern(inner, window)
             case A.Slice():
                 raise NotIncremental("LIMIT or OFFSET in a sub-select")
-            case A.PathPattern():
-                raise NotIncremental("a property path over a window")
+            case A.PathPattern(s, path, o):
+                return self.path(s, path, o, window)
         raise NotIncremental(f"{type(pattern).__name__} has no incremental form")
 
     def reads_windows(self, pattern: A.Pattern, window: str | None) -> bool:
@@ -259,6 +260,26 @@ class Incremental:
             parts.append(Projected(self.stored_node(A.Triples((t,))), parts[0].columns))
         columns = parts[0].columns
         return Operated(Distinct(columns), (United(tuple(parts)),), "merged graph")
+
+    def path(self, s: A.TermOrVar, path: A.Path, o: A.TermOrVar, window: str | None) -> Node:
+        """A property path over a window."""
+        assert window is not None
+        if repeats_are_open(path):
+            raise NotIncremental("a property path whose ends may be told once or as often as there are ways")
+        paths = Paths(lambda t: self.in_graph(t, window), self.expression, self.stored_node, self._fresh)
+        node = paths.node(s, path, o)
+        if node is None:
+            raise NotIncremental("a property path of any length over a window")
+        return node
+
+    def in_graph(self, t: A.TriplePattern, window: str) -> Node:
+        """A triple pattern over a window as a graph, whatever the dialect."""
+        if window == MERGED:
+            return self.merged(t)
+        if not self.goes_by_stated_time(window):
+            return self.windows_joined([self.leaf(t, window)], [], graph=True)
+        node = StatedWindow(self.leaf(t, window))
+        return Operated(Distinct(node.columns), (node,), "graph")
 
     def delta_join(self, left: Node, right: Node, bound: frozenset[str], right_bound: frozenset[str]) -> Node:
         both = self.sides(left, right, bound, right_bound)
@@ -378,6 +399,8 @@ class Incremental:
         unsure = set(source.columns) & set(other.columns) - right_bound
         if word == "exists" and unsure and any(isinstance(n, NOT_PLAIN) for n in nodes(right)):
             raise NotIncremental("EXISTS with a variable that its group may leave unbound")
+        if word == "exists" and any(isinstance(n, A.Repeat) for n in nodes(right)):
+            raise NotIncremental("EXISTS with a property path that a value filled in may stay at")
         both = self.sides(source, other, {column(v) for v in bound}, right_bound)
         found: list[Node] = []
         for part in both.left:

@@ -1,10 +1,14 @@
 """Property paths over windows as joins and unions of triple patterns.
 
-    a / b    a join on what is between          a | b    a union          ^a    the other way round
+    a / b    a join on what is between          a | b    a union, without repetitions
     !(a|b)   a triple pattern with a filter     a?       what a finds, and every term to itself, once each
+    ^a       the other way round
 
-A path sees the window as a graph, in every dialect: a triple that is there twice is one way. Paths of any
-length (`*`, `+`) have no such form.
+A path sees the window as a graph, in every dialect: a triple that is there twice is one way. Repetitions are
+as Oxigraph has them, which runs the same paths over stored graphs: it tells the ends of `a | b` once, where
+SPARQL has a union of bags. How often it tells those of `!a` depends on what else it knows of them, so a
+negated set is compiled only where repetitions cannot be seen. Paths of any length (`*`, `+`) have no such
+form.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from kelda.engine.operators.distinct import Distinct
 from kelda.engine.operators.join import DeltaJoin
 from kelda.engine.partly_bound import united, words
 from kelda.lang import algebra as A
+from kelda.lang.to_sparql import ways_to_stay
 
 Triple = Callable[[A.TriplePattern], Node]
 Expression = Callable[[A.Expr, Node], Compiled]
@@ -24,8 +29,8 @@ Constant = Callable[[A.Values], Node]
 
 
 class Paths:
-    """Compiles paths. `triple` gives the node of a triple pattern over the graph, `constant` that of rows that
-    are always there; `names` are new names for variables between."""
+    """Compiles paths. `triple` gives the node of a triple pattern over the graph, `constant` that of rows
+    that are always there; `names` are new names for variables between."""
 
     def __init__(
         self, triple: Triple, expression: Expression, constant: Constant, names: Iterator[int]
@@ -44,10 +49,11 @@ class Paths:
             case A.Alternative(parts):
                 ways = [self.node(s, part, o) for part in parts]
                 found = [way for way in ways if way is not None]
-                return united(found) if len(found) == len(ways) else None
+                return _distinct(united(found)) if len(found) == len(ways) else None
             case A.NegatedSet(forward, inverse):
-                ways = [self._others(s, forward, o)] if forward or not inverse else []
-                return united([*ways, self._others(o, inverse, s)] if inverse else ways)  # type: ignore[list-item]
+                there = [self._others(s, forward, o)] if forward or not inverse else []
+                back = [self._others(o, inverse, s)] if inverse else []
+                return _distinct(united([*there, *back])) if there and back else united([*there, *back])
             case A.Repeat(inner, 0, False):
                 return self._perhaps(s, inner, o)
         return None
@@ -56,7 +62,7 @@ class Paths:
         between = [self._fresh() for _ in parts[1:]]
         stops = [s, *between, o]
         joined: Node | None = None
-        for part, start, end in zip(parts, stops, stops[1:], strict=True):
+        for part, start, end in zip(parts, stops[:-1], stops[1:], strict=True):
             step = self.node(start, part, end)
             if step is None:
                 return None
@@ -82,8 +88,7 @@ class Paths:
         if ways is None:
             return None
         stay = self._stay(s, o)
-        both = ways if stay is None else United((Projected(ways, _columns(s, o)), stay))
-        return Operated(Distinct(both.columns), (both,), "distinct")
+        return _distinct(ways if stay is None else United((Projected(ways, _columns(s, o)), stay)))
 
     def _stay(self, s: A.TermOrVar, o: A.TermOrVar) -> Node | None:
         """The paths of length zero: each term of the graph to itself, and a term that the query names."""
@@ -103,6 +108,21 @@ class Paths:
 
     def _fresh(self) -> A.Var:
         return A.Var(f".between{next(self._names)}")
+
+
+def repeats_are_open(path: A.Path) -> bool:
+    """Whether the reference tells the ends of the path sometimes once and sometimes as often as there are
+    ways: those of a negated set, and those that stay where they are in several ways."""
+    match path:
+        case A.Inverse(inner):
+            return repeats_are_open(inner)
+        case A.NegatedSet(forward, inverse):
+            return not (forward and inverse)
+    return ways_to_stay(path) > 1
+
+
+def _distinct(node: Node) -> Node:
+    return Operated(Distinct(node.columns), (node,), "distinct")
 
 
 def _columns(s: A.TermOrVar, o: A.TermOrVar) -> tuple[str, ...]:

@@ -18,12 +18,13 @@ from kelda.engine.expressions import Compiled, Expressions
 from kelda.engine.nodes import JoinWindows, Node, Operated
 from kelda.engine.reporter import Reporter
 from kelda.engine.window_join import WindowJoin
+from kelda.engine.window_join_kernels import SIZE, VALUES
 from kelda.rdf.dictionary import Dictionary
 
 # The first three hold terms, which the dictionary counts; a node counts for itself.
 _LEFT_OUT = (Dictionary, Expressions, Compiled, Node)
 _PLAIN = (int, float, str, bool, bytes)
-_OF_A_JOIN = {"_table": "rows", "_rows": "results", "_start": "results", "_sent": "results"}
+_OF_A_JOIN = {"_rows": "results", "_start": "results", "_sent": "results"}
 
 
 class Held(NamedTuple):
@@ -48,8 +49,11 @@ class Count:
         self._taken: dict[int, int] = {}  # of arrays, the bytes that were counted for parts of them
 
     def node(self, node: Node) -> dict[str, int]:
-        """The bytes of a node by part, without those it reads."""
+        """The bytes of a node by part, without those it reads; none if it was counted before."""
         parts: dict[str, int] = {}
+        if id(node) in self._seen:
+            return parts
+        self._seen.add(id(node))
         if isinstance(node, JoinWindows):
             parts |= self._join(node.join)
         elif isinstance(node, Operated):
@@ -66,15 +70,21 @@ class Count:
         return sum(self.bytes(v) for _, v in _attributes(reporter) if isinstance(v, Deltas | np.ndarray))
 
     def _join(self, join: WindowJoin) -> dict[str, int]:
+        """The records of all leaves are parts of one array, with the chains of the indexes in them, and so
+        are the hash tables of all indexes."""
         parts: dict[str, int] = {}
-        indexes = list(join._indexes)
-        for d, index in enumerate(indexes):
-            leaf = join.leaves[index.leaf]
-            by = " ".join("?" + leaf.columns[c] for c in index.keys) or "nothing"
-            parts[f"index of leaf {index.leaf} by {by}"] = self.bytes(index, join._before[d])
+        cell = join._cells.itemsize
+        for j, (leaf, room) in enumerate(zip(join.leaves, join._rooms, strict=True)):
+            parts[f"rows of leaf {j}"] = room * (VALUES + len(leaf.columns)) * cell
+        for d, index in enumerate(join._indexes):
+            by = " ".join("?" + join.leaves[index.leaf].columns[c] for c in index.keys) or "nothing"
+            table = int(join._index_table[d, SIZE]) * join._slots[:1].nbytes
+            parts[f"index of leaf {index.leaf} by {by}"] = join._rooms[index.leaf] * cell + table
+        rest = self.bytes(join._cells, join._slots) - sum(parts.values())
         for name, value in _attributes(join):
             part = _OF_A_JOIN.get(name, "plan")
             parts[part] = parts.get(part, 0) + self.bytes(value)
+        parts["plan"] += rest
         return parts
 
     def bytes(self, *things: object) -> int:

@@ -106,7 +106,13 @@ class Keeper:
 
     evaluator: IncrementalEvaluator
     ends: dict[int, list[int]] = field(default_factory=dict)  # of the last sessions, by their intervals
-    paused: dict[str, int] = field(default_factory=dict)  # since when queries are paused
+    paused: dict[int, int] = field(default_factory=dict)  # since when networks are, by their reporters
+
+    def begin(self) -> None:
+        """Before a step is taken, when all that is to be paused or to go on again in it has been told."""
+        now = self.evaluator.now
+        reporters = [network.reporter for network in self.evaluator.networks()]
+        self.paused = {id(r): self.paused.get(id(r), now) for r in reporters if r.paused}
 
     def span(self, step: Step) -> Span:
         """What to remember of a step that has been taken."""
@@ -137,11 +143,7 @@ class Keeper:
                 margin = report.every or 0
             elif report.when is When.WINDOW_CLOSE:
                 margin = max([getattr(i, "slide", None) or 0 for _, i in network.streams], default=0)
-            since = now - margin
-            if network.reporter.paused:
-                since = min(since, self.paused.setdefault(network.name, now) - margin)
-            else:
-                self.paused.pop(network.name, None)
+            since = self.paused.get(id(network.reporter), now) - margin
             for stream, intervals in network.streams:
                 if stream in span.last and self._needs(intervals, span, stream, since):
                     return True

@@ -128,6 +128,11 @@ class WindowJoin:
         """Bytes of rows, indexes and standing results."""
         return sum(a.nbytes for a in (self._cells, self._slots, self._rows, self._start, self._sent))
 
+    def slots_of(self, d: int) -> Ids:
+        """The hash table of an index."""
+        start, size = self._index_table[d, START : SIZE + 1]
+        return self._slots[start : start + size]
+
     # -------------------------------------------------------------------- rows
 
     def add_stored(self, leaf: int, values: Ids) -> None:
@@ -196,7 +201,8 @@ class WindowJoin:
         """The deltas of all instants up to `until` that were not given yet.
 
         `bound` may make results end earlier: given their rows, it tells an end for each."""
-        rows, start, sent = (a[: self.standing] for a in (self._rows, self._start, self._sent))
+        n = self.standing
+        rows, start, sent = self._rows[:n], self._start[:n], self._sent[:n]
         ends = kernels.ends_of(rows, self._cells, self._leaf)
         if bound is not None and len(rows):
             ends = np.minimum(ends, bound(rows))
@@ -212,7 +218,8 @@ class WindowJoin:
     def routed(self, until: int, bounds: Callable[[Ids], Ids], column: str) -> Deltas:
         """As `results`, for many readers: `bounds` tells for each result (a row of its answer) and each
         reader (a column) when it ends for that one. Readers are numbered from 1, in `column`."""
-        rows, start, sent = (a[: self.standing] for a in (self._rows, self._start, self._sent))
+        n = self.standing
+        rows, start, sent = self._rows[:n], self._start[:n], self._sent[:n]
         ends = np.minimum(bounds(rows), kernels.ends_of(rows, self._cells, self._leaf)[:, None])
         real = ends > start[:, None]
         fresh = ~sent & (start <= until)

@@ -6,7 +6,7 @@ count, or keep the rejects in a file gives a `Progress` that does so.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kelda.rdf.event import Reject
 
@@ -29,6 +29,16 @@ class Progress(Protocol):
 
     def done(self) -> None:
         """Everything was read and answered. Not called when the run fails."""
+        ...
+
+
+@runtime_checkable
+class ShowsBatches(Protocol):
+    """A progress that also wants to know how a pipeline runs."""
+
+    def batch(self, seconds: float, lag: float | None, state_bytes: int) -> None:
+        """A batch took so long; its answers are `lag` seconds behind the wall clock, if stream time is of
+        today; the shards hold so many bytes."""
         ...
 
 

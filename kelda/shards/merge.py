@@ -75,7 +75,8 @@ def _together(group: list[Told], names: list[str]) -> Sent:
 
 
 def _netted(sent: Sent, output: A.Output) -> Sent:
-    deltas = Deltas(sent.columns, sent.time, sent.sign, sent.values).consolidated()
+    order = np.argsort(sent.time, kind="stable")  # the shards' rows come one shard after another
+    deltas = Deltas(sent.columns, sent.time[order], sent.sign[order], sent.values[:, order]).consolidated()
     wanted = {
         A.Output.ISTREAM: deltas.weight > 0,
         A.Output.DSTREAM: deltas.weight < 0,

@@ -89,13 +89,14 @@ class Planner:
     def plan(self, spec: QuerySpec) -> Register:
         """Where this query is to run. Mistakes in it are raised here."""
         query = parse_spec(spec)
+        if self.setup.fed_by(spec.name) and query.form is not A.Form.CONSTRUCT:
+            raise UsageError(f"{spec.name!r} feeds a stream: it must be a CONSTRUCT query")
+        level = self._level(query)
         output = None if spec.output is None else A.Output(spec.output)
         self._trial.register(spec.name, query, output=output)
         found = self._partition(spec.name, query)
         shard = 0 if found.spread is not None else self.balancer.place(spec.name, self.placed)
-        if self.setup.fed_by(spec.name) and query.form is not A.Form.CONSTRUCT:
-            raise UsageError(f"{spec.name!r} feeds a stream: it must be a CONSTRUCT query")
-        return Register(spec.name, spec, found.spread, shard, level=self._level(query))
+        return Register(spec.name, spec, found.spread, shard, level=level)
 
     def _level(self, query: A.Query) -> int:
         """Above all queries whose answers this one reads."""

@@ -133,6 +133,7 @@ class Shard:
             else:
                 shard._apply(catalog.between(shard.version, until))
                 shard.version = until
+            shard.keeper.begin()
 
         def retaken(segment: Segment) -> None:
             spans.append(shard.keeper.span(Step(0, segment.until, segment.rows)))
@@ -206,6 +207,7 @@ class Shard:
             parts += some
             if entries is not None:
                 evaluator.dictionary.add_entries(entries)
+        self.keeper.begin()
         parts.sort(key=lambda part: (part.stream, part.number))
         answers = [answer for part in parts for answer in self._feed(part)]
         batches = evaluator.advance()
@@ -230,7 +232,7 @@ class Shard:
         rebuilt, self._rebuilt = self._rebuilt, False
         news = News(
             read,
-            {s: n - late[s] for s, n in evaluator.late.items() if n > late[s]},
+            {s: n - late.get(s, 0) for s, n in evaluator.late.items() if n > late.get(s, 0)},
             tuple(reject for part in parts for reject in part.rejects),
             evaluator.now,
             time.perf_counter() - begin,

@@ -2,8 +2,9 @@
 
 Spark may run a shard's task in another Python worker each time, so a worker holds nothing: it hands the
 batch to the shard's host, a process beside it that lives on from batch to batch, and gets back what the
-state store is to keep. A host is only a cache. It is stamped with the batch it has taken; a worker that
-finds none, or one with another stamp, gives it the segments from the state store to stand up from.
+state store is to keep. A host is only a cache. It is stamped with the batch it has taken and a number drawn
+then, which the state store keeps too; a worker that finds no host, or one with another stamp (its batch was
+never committed, another host's was), gives it the segments from the state store to stand up from.
 
 A host ends when its run does (its flag in the checkpoint folder is gone) or when the worker daemon of its
 machine has gone, be it by kill -9.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import secrets
 import signal
 import socket
 import struct
@@ -31,6 +33,9 @@ from kelda.shards.levels import Levels
 from kelda.shards.planner import Setup
 
 PATIENCE = 60.0  # seconds for a new host to open its door
+
+Stamp = tuple[int, int]  # a batch, and which of the times that it was taken
+NEW: Stamp = (-1, 0)  # of a shard that has taken nothing
 
 _LENGTH = struct.Struct("!Q")
 
@@ -62,6 +67,7 @@ class Reply:
     """What a host says to a batch: the answers (pickled, for the sink), and what is to be kept."""
 
     told: bytes
+    stamp: Stamp
     version: int  # of the catalog
     put: dict[int, bytes]
     removed: list[int]
@@ -99,12 +105,14 @@ class Host:
                     raise KeldaError(f"the host of shard {self.shard} did not start: {self.path}") from None
                 time.sleep(0.005)
 
-    def take(self, batch: int, before: int, parcels: list[bytes]) -> Reply | None:
-        """Take a batch on the state after batch `before`; None if the host does not have that state."""
+    def take(self, batch: int, before: Stamp, parcels: list[bytes]) -> Reply | None:
+        """Take a batch on the state stamped `before`; None if the host does not have that state."""
         return self._ask("take", batch, before, parcels)
 
-    def stand_up(self, before: int, memory: bytes | None, segments: Mapping[int, tuple[int, bytes]]) -> None:
-        """Be the shard as it was after batch `before`."""
+    def stand_up(
+        self, before: Stamp, memory: bytes | None, segments: Mapping[int, tuple[int, bytes]]
+    ) -> None:
+        """Be the shard as it was when it was stamped `before`."""
         self._ask("stand_up", before, memory, segments)
 
     def _ask(self, *request: Any) -> Any:
@@ -223,7 +231,8 @@ class _Served:
         self.run, self.number = run, shard
         self.catalog = CatalogFolder(run.catalog)
         self.shard: Levels | None = None
-        self._last: tuple[int, int, Reply] | None = None  # the last batch, the one before, the reply
+        self._stamp = NEW
+        self._last: tuple[int, Stamp, Reply] | None = None  # the last batch, the stamp before, the reply
         self._lock = threading.Lock()
 
     def talk(self, guest: socket.socket) -> None:
@@ -245,23 +254,27 @@ class _Served:
                 except (ConnectionError, OSError):
                     return
 
-    def take(self, batch: int, before: int, parcels: list[bytes]) -> Reply | None:
+    def take(self, batch: int, before: Stamp, parcels: list[bytes]) -> Reply | None:
         if self._last is not None and self._last[:2] == (batch, before):
             return self._last[2]  # the task is run again: its worker died, or lost its way to Spark
-        if self.shard is None or self.shard.batch != before:
+        if self.shard is None or self._stamp != before:
             return None
         shard, self.shard = self.shard, None  # until all has gone well, there is none
         outcome = shard.take(batch, self.catalog.refresh(), parcels)
         told = pickle.dumps((self.number, replace(outcome, put={}, removed=[], memory=b"")), 5)
-        reply = Reply(told, outcome.version, outcome.put, outcome.removed, outcome.memory)
-        self.shard, self._last = shard, (batch, before, reply)
+        stamp = (batch, secrets.randbits(62))
+        reply = Reply(told, stamp, outcome.version, outcome.put, outcome.removed, outcome.memory)
+        self.shard, self._stamp, self._last = shard, stamp, (batch, before, reply)
         return reply
 
-    def stand_up(self, before: int, memory: bytes | None, segments: Mapping[int, tuple[int, bytes]]) -> None:
+    def stand_up(
+        self, before: Stamp, memory: bytes | None, segments: Mapping[int, tuple[int, bytes]]
+    ) -> None:
         self._last = None
         self.shard = None  # let go of the old one first
         catalog = self.catalog.refresh()
-        self.shard = Levels.stand_up(self.number, self.run.setup, catalog, before, memory, segments)
+        self.shard = Levels.stand_up(self.number, self.run.setup, catalog, before[0], memory, segments)
+        self._stamp = before
 
 
 def _portable(problem: Exception) -> Exception:

@@ -16,7 +16,7 @@ from kelda.engine.answer import Answer
 from kelda.errors import InputError, KeldaError, UsageError
 from kelda.runner.files import refusal
 from kelda.runner.job import Job
-from kelda.runner.progress import NoProgress, Progress
+from kelda.runner.progress import NoProgress, Progress, ShowsBatches
 from kelda.shards.shard import News
 from kelda.spark.pipeline import Batch, Pipeline
 
@@ -79,6 +79,9 @@ def _run(
         try:
             for batch in handover.batches(pipeline):
                 tell(progress, batch.news)
+                if isinstance(progress, ShowsBatches):
+                    f = pipeline.figures
+                    progress.batch(f.batch_seconds, f.lag_seconds, f.state_bytes)
                 if job.strict and batch.rejects:
                     raise InputError(refusal(batch.rejects[0]))
                 yield from ledger.hand_out(batch)

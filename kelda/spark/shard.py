@@ -1,6 +1,6 @@
 """The keyed step: shards as Spark's state, the work done by their hosts.
 
-The state store holds the truth of a shard: its segments, its memory, and the batch it is after. The host
+The state store holds the truth of a shard: its segments, its memory, and its stamp. The host
 (see `kelda.spark.host`) has the working form; this step hands a batch over and keeps what comes back.
 """
 
@@ -14,7 +14,7 @@ from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from kelda.spark.host import Reply, Run, host_of
+from kelda.spark.host import NEW, Reply, Run, Stamp, host_of
 from kelda.spark.keys import shard_keys
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ShardState(StatefulProcessor):
         self.run = run
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self.after = handle.getValueState("after", "batch long")
+        self.after = handle.getValueState("after", "batch long, drawn long")
         self.memory = handle.getValueState("memory", "data binary")
         self.segments = handle.getMapState("segments", "number long", "version long, data binary")
 
@@ -47,17 +47,17 @@ class ShardState(StatefulProcessor):
         parcels = [bytes(row.parcel) for row in rows]
         batch = current_batch()
         stored = self.after.get()
-        before = -1 if stored is None else stored[0]
+        before = NEW if stored is None else (int(stored[0]), int(stored[1]))
         reply = self._reply(shard, batch, before, parcels)
         for number, data in reply.put.items():
             self.segments.updateValue((number,), (reply.version, zstandard.compress(data, 1)))
         for number in reply.removed:
             self.segments.removeKey((number,))
         self.memory.update((zstandard.compress(reply.memory, 1),))
-        self.after.update((batch,))
+        self.after.update(reply.stamp)
         yield Row(told=reply.told)
 
-    def _reply(self, shard: int, batch: int, before: int, parcels: list[bytes]) -> Reply:
+    def _reply(self, shard: int, batch: int, before: Stamp, parcels: list[bytes]) -> Reply:
         for attempt in range(TRIES):
             try:
                 host = host_of(self.run, shard, anew=attempt > 0)
@@ -72,8 +72,8 @@ class ShardState(StatefulProcessor):
                     raise
         raise AssertionError("not reached")
 
-    def _kept(self, before: int) -> tuple[bytes | None, dict[int, tuple[int, bytes]]]:
-        if before < 0:
+    def _kept(self, before: Stamp) -> tuple[bytes | None, dict[int, tuple[int, bytes]]]:
+        if before == NEW:
             return None, {}
         segments = {
             int(key[0]): (int(value[0]), zstandard.decompress(bytes(value[1])))

@@ -27,7 +27,7 @@ def load(family: Family, **parameters: Any) -> GraphStore:
 
 
 def answers_of(
-    family: Family, text: str, blocks: list[Block], store: GraphStore, *, by_definition: bool = False
+    text: str, blocks: list[Block], store: GraphStore, *, by_definition: bool = False
 ) -> list[Answer]:
     """What a query sends on these blocks, each of which promises its stream up to its end."""
     query = parse_query(text)

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
+from typing import Any
 
 import numpy as np
 import pytest
-from pyoxigraph import RdfFormat, parse
 
 from bench.families.base import BenchQuery, Block
 from bench.families.taxi import FAMILY
 from bench.families.taxi.generator import START, STREAMS, TAXI, ZONES, stored, stream
-from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.oneshot import evaluate
-from kelda.engine.reference import ReferenceEvaluator
 from kelda.lang import parse as parse_query
 from kelda.rdf import ntriples
 from kelda.rdf.dictionary import Dictionary
-from kelda.rdf.framing import read_events
 from kelda.rdf.graphstore import GraphStore
+from tests.bench.both_ways import answers_of, load, told
 
 SMALL = {"triples": 20_000, "rate": 8.0, "scale": 50, "seed": 3, "block": 4_000}
 TINY = {"triples": 2_400, "rate": 0.8, "scale": 12, "seed": 3, "block": 600}
@@ -32,7 +30,7 @@ def blocks() -> list[Block]:
 
 @pytest.fixture(scope="module")
 def store() -> GraphStore:
-    return GraphStore(parse(b"".join(stored(scale=50)), RdfFormat.N_TRIPLES))
+    return load(FAMILY, scale=50)
 
 
 def facts(blocks: list[Block]) -> dict[str, dict[str, tuple[int, dict[str, str]]]]:
@@ -68,24 +66,23 @@ def test_every_line_is_read(blocks):
         assert columns.t is not None and columns.t[-1] == block.until and (np.diff(columns.t) >= 0).all()
         assert columns.t[0] > newest.get(block.stream, 0)
         newest[block.stream] = block.until
-    assert 0.8 * SMALL["triples"] < sum(b.triples for b in blocks) <= SMALL["triples"]
+    assert 0.75 * SMALL["triples"] < sum(b.triples for b in blocks) <= SMALL["triples"]
 
 
 def test_rides_fit_together(blocks):
     found = facts(blocks)
     assert len({say["pickupTime"] for _, say in found["pickup"].values()}) == len(found["pickup"])
     at = {say["pickupTime"]: ride for ride, (_, say) in found["pickup"].items()}
-    busy = Counter()
+    driven = Counter(say["taxi"] for _, say in found["pickup"].values())
+    assert len(driven) == 50 and max(driven.values()) - min(driven.values()) <= 1  # taxis drive in turn
     for ride, (dropped, say) in found["dropoff"].items():
-        begun, ride_says = found["pickup"][ride]
+        begun, _ = found["pickup"][ride]
         seconds = int(say["tripTime"].split('"')[1])
         assert dropped == begun + 1000 * seconds and 60 <= seconds < 91 * 60
-        busy[ride_says["taxi"]] += 1
     for payment, (paid, say) in found["fare"].items():
         ride = at[say["pickupTime"]]
         assert ride.rsplit("/", 1)[1] == payment.rsplit("/", 1)[1]
         assert paid == found["dropoff"][ride][0] and float(say["fare"].split('"')[1]) >= 2.5
-    assert len(busy) == 50 and max(busy.values()) - min(busy.values()) < 8  # taxis drive in turn
     minutes = [int(say["tripTime"].split('"')[1]) / 60 for _, say in found["dropoff"].values()]
     assert 9 < np.mean(minutes) < 16
 
@@ -112,30 +109,9 @@ def test_every_zone_and_taxi_is_stored(store):
 
 def sent(
     query: BenchQuery, dialect: str, blocks: list[Block], store: GraphStore, by_definition: bool = False
-):
-    """All answers, as (time, sign, bindings)."""
-    engine = (
-        ReferenceEvaluator(store=GraphStore(store)) if by_definition else IncrementalEvaluator(store=store)
-    )
-    for iri in query.streams:
-        engine.add_stream(iri, from_start=True)
-    engine.register("q", parse_query(query.texts[dialect], dialect=dialect))
-    answers = []
-    for block in blocks:
-        if block.stream not in query.streams:
-            continue
-        if isinstance(engine, IncrementalEvaluator):
-            c = ntriples.read(block.text, engine.dictionary, timed=True)
-            answers += engine.push_columns(block.stream, c.s, c.p, c.o, c.t)
-        else:
-            answers += engine.push(
-                block.stream, read_events(block.text, format="tsnt", on_reject=pytest.fail)
-            )
-    for iri in query.streams:
-        answers += engine.end(iri)
-    if isinstance(engine, IncrementalEvaluator):
-        assert not engine.reasons and not any(engine.late.values())
-    return Counter((a.time, a.sign, frozenset((k, str(v)) for k, v in a.bindings.items())) for a in answers)
+) -> Counter[Any]:
+    """All answers, as a bag of (time, sign, bindings)."""
+    return told(answers_of(FAMILY, query.texts[dialect], blocks, store, by_definition=by_definition))
 
 
 @pytest.mark.parametrize("query", FAMILY.queries, ids=lambda q: q.name)
@@ -150,4 +126,5 @@ def test_every_query_answers_in_every_dialect(query, blocks, store):
 def test_the_same_answers_by_definition(query, store):
     tiny = list(stream(**TINY))
     for dialect in ("cqels", "rspql"):
-        assert sent(query, dialect, tiny, store) == sent(query, dialect, tiny, store, by_definition=True)
+        found = sent(query, dialect, tiny, store)
+        assert found and found == sent(query, dialect, tiny, store, by_definition=True)

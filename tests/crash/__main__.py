@@ -29,7 +29,8 @@ def main() -> int:
     failed = False
     for kind in given.only or KINDS:
         begin = time.monotonic()
-        rounds = Rounds(kind, given.rounds, folder, seed=seed, say=lambda line: print(line, flush=True))
+        print(f"{kind}:", flush=True)
+        rounds = Rounds((kind,), given.rounds, folder, seed=seed, say=lambda line: print(line, flush=True))
         try:
             rounds.run()
         except Failure as failure:

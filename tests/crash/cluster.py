@@ -21,7 +21,6 @@ spark.driver.bindAddress 127.0.0.1
 spark.executor.memory 512m
 spark.executor.cores 1
 spark.executor.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-spark.storage.blockManagerHeartbeatTimeoutMs 30000
 """
 
 

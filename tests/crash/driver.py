@@ -19,7 +19,7 @@ def main(folder: str, out: str, master: str, batch_events: str) -> None:
         told = {"batch": batch.id, "events": figures.events, "seconds": round(figures.batch_seconds, 3)}
         print(json.dumps(told | {"rebuilt": figures.rebuilt}), flush=True)
 
-    pipeline = load.pipeline(Path(folder), Path(out), int(batch_events), take=say)
+    pipeline = load.pipeline(load.job(Path(folder)), Path(out), int(batch_events), say)
     pipeline.start(master)
     try:
         pipeline.wait()

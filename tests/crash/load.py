@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from kelda.runner.inprocess import run as run_in_process
 from kelda.runner.job import Job, QuerySpec, StreamSource
-from kelda.spark.pipeline import Pipeline
+from kelda.spark.pipeline import Batch, Pipeline
 
 SHARDS = 2
 PREFIX = "PREFIX : <http://ex/>\n"
@@ -61,7 +62,7 @@ def write(folder: Path, seconds: int = 240) -> None:
 
 
 def job(folder: Path) -> Job:
-    """The load as a job, for runners that know no sinks."""
+    """The load in a folder."""
     return Job(
         tuple(QuerySpec(name, PREFIX + text) for name, text in QUERIES.items()),
         tuple(StreamSource(f"http://ex/{n}", str(folder / f"{n}.tsnt")) for n in ("heat", "people")),
@@ -69,16 +70,15 @@ def job(folder: Path) -> Job:
     )
 
 
-def pipeline(folder: Path, out: Path, batch_events: int, **options: object) -> Pipeline:
-    """The load as a pipeline with its checkpoint and its answers in `out`, new or taken up again."""
-    load = job(folder)
+def pipeline(load: Job, out: Path, batch_events: int, take: Callable[[Batch], None]) -> Pipeline:
+    """A job as a pipeline with its checkpoint and its answers in `out`, new or taken up again."""
     made = Pipeline(
         load.streams,
         out / "checkpoint",
         graphs=load.graphs,
         shards=SHARDS,
         batch_events=batch_events,
-        **options,  # type: ignore[arg-type]
+        take=take,
     )
     for spec in load.queries:
         if spec.name not in made.queries:  # else a run before this one had come so far
@@ -89,27 +89,32 @@ def pipeline(folder: Path, out: Path, batch_events: int, **options: object) -> P
 Bags = dict[str, Counter[str]]
 
 
-def expected(folder: Path) -> Bags:
-    """The answers of the load, without Spark."""
-    bags: Bags = {name: Counter() for name in QUERIES}
-    for answer in run_in_process(job(folder)):
+def expected(load: Job) -> Bags:
+    """The answers of a job, without Spark."""
+    bags: Bags = {spec.name: Counter() for spec in load.queries}
+    for answer in run_in_process(load):
         bags[answer.query][_line(answer.to_json())] += 1
     assert all(bags.values()), f"no answers: {[name for name, bag in bags.items() if not bag]}"
     return bags
 
 
-def answers(out: Path) -> Bags:
-    """The answers that a pipeline has written."""
+def answers(load: Job, out: Path) -> Bags:
+    """The answers that a job's pipeline has written."""
     bags: Bags = {}
-    for name in QUERIES:
-        path = out / f"{name}.ndjson"
-        bags[name] = Counter(map(_line, path.read_text().splitlines() if path.exists() else ()))
+    for spec in load.queries:
+        path = out / f"{spec.name}.ndjson"
+        bags[spec.name] = Counter(map(_line, path.read_text().splitlines() if path.exists() else ()))
     return bags
 
 
 def _line(text: str) -> str:
     """An answer in one spelling, whatever the order of its members."""
     return json.dumps(json.loads(text), sort_keys=True)
+
+
+def bags_of(lines: dict[str, list[str]]) -> Bags:
+    """Bags of what is in lists."""
+    return {name: Counter(some) for name, some in lines.items()}
 
 
 def difference(wanted: Bags, found: Bags) -> list[str]:

@@ -63,9 +63,9 @@ class Driver:
 
 @dataclass
 class Rounds:
-    """So many kills of one kind, in as many applications as it takes."""
+    """So many kills, of these kinds in turn, in as many applications as it takes."""
 
-    kind: str
+    kinds: tuple[str, ...]
     wanted: int
     folder: Path
     batch_events: int = 40
@@ -78,20 +78,27 @@ class Rounds:
     rebuilt: int = 0
 
     def __post_init__(self) -> None:
-        self.draw = random.Random(f"{self.seed} {self.kind}")
+        self.name = "-".join(self.kinds)
+        self.draw = random.Random(f"{self.seed} {self.name}")
+
+    @property
+    def kind(self) -> str:
+        """Of the next kill."""
+        return self.kinds[self.done % len(self.kinds)]
 
     def run(self) -> None:
         """Raises `Failure`, with the difference, at the first application that is not right."""
         streams = self.folder / "load"
         load.write(streams, self.seconds)
-        wanted = load.expected(streams)
+        job = load.job(streams)
+        wanted = load.expected(job)
         while self.done < self.wanted:
             self.applications += 1
-            out = self.folder / f"{self.kind}-{self.applications}"
+            out = self.folder / f"{self.name}-{self.applications}"
             shutil.rmtree(out, ignore_errors=True)
             out.mkdir(parents=True)
             self._application(streams, out)
-            wrong = load.difference(wanted, load.answers(out))
+            wrong = load.difference(wanted, load.answers(job, out))
             if wrong:
                 (out / "difference.txt").write_text("\n".join(wrong) + "\n")
                 shown = "\n".join(wrong[:20])
@@ -104,10 +111,11 @@ class Rounds:
         mark = uuid.uuid4().hex
         cluster = None
         try:
-            if self.kind in ON_CLUSTER:
+            if set(self.kinds) & set(ON_CLUSTER):
                 cluster = Cluster(out / "cluster", mark)
                 # Two executors of one core: on one worker, or on one each.
-                places = [cluster.join(2)] if self.kind == "executor" else [cluster.join(), cluster.join()]
+                one = self.kinds == ("executor",)
+                places = [cluster.join(2)] if one else [cluster.join(), cluster.join()]
                 environment, master = cluster.environment(), cluster.url
             else:
                 places, environment, master = [], os.environ | {MARK: mark}, "local[2]"
@@ -133,15 +141,19 @@ class Rounds:
             if wait > 0 or self.done >= self.wanted:
                 continue
             time.sleep(self.draw.uniform(0, 1.5 * min(pace, 5.0)))
-            killed = self._kill(driver, mark, cluster, places)
+            kind = self.kind
+            killed = self._kill(kind, driver, mark, cluster, places)
             if not killed:
                 wait = 1
                 continue
             self.done += 1
             what = ", ".join(f"{p.kind} {p.pid}" for p in killed)
-            self.say(f"{self.kind} {self.done}/{self.wanted}: batch {told['batch']}, killed {what}")
-            wait, rebuilt = self.draw.randint(2, 4), rebuilt
-            if self.kind == "driver":
+            self.say(
+                f"{self.done}/{self.wanted}: after batch {told['batch']} killed {what} "
+                f"(shards stood up {self.rebuilt} times before)"
+            )
+            wait = self.draw.randint(2, 4)
+            if kind == "driver":
                 self._start(driver)
                 wait, rebuilt = self.draw.randint(1, 4), 0
         code = driver.process.wait(60)
@@ -154,25 +166,24 @@ class Rounds:
         driver.start()
 
     def _kill(
-        self, driver: Driver, mark: str, cluster: Cluster | None, places: list[int]
+        self, kind: str, driver: Driver, mark: str, cluster: Cluster | None, places: list[int]
     ) -> list[Process] | None:
-        """Something of the kind; None if there was nothing, such as at the very end."""
-        if self.kind == "driver":
+        """Something of a kind; None if there was nothing, such as at the very end."""
+        if kind == "driver":
             gone = [p for p in marked(mark) if p.kind in ("driver", "jvm")]
             killed = [p for p in gone if p.kill()]
             driver.process.wait()
             self._wait_until_gone(mark)
             return killed
-        if self.kind == "standalone":
+        if kind == "standalone":
             assert cluster is not None
             place = places.pop(self.draw.randrange(len(places)))
             killed = cluster.leave(place)
             places.append(cluster.join())
             return killed
         # With a worker goes, now and then, the daemon that forks workers.
-        kinds = ("worker", "worker", "worker", "daemon") if self.kind == "worker" else (self.kind,)
-        kind = self.draw.choice(kinds)
-        there = [p for p in marked(mark) if p.kind == kind]
+        wanted = self.draw.choice(("worker", "worker", "worker", "daemon") if kind == "worker" else (kind,))
+        there = [p for p in marked(mark) if p.kind == wanted]
         if not there:
             return None
         victim = self.draw.choice(sorted(there, key=lambda p: p.pid))

@@ -66,7 +66,9 @@ def test_same_answers(
     running: list[str] = []
     count = 0
     for _ in range(data.draw(st.integers(4, 24))):
-        action = data.draw(st.sampled_from(["register", "register", "drop", "pause", "resume", *6 * ["push"]]))
+        action = data.draw(
+            st.sampled_from(["register", "register", "drop", "pause", "resume", *6 * ["push"]])
+        )
         if action == "register" or len(running) < 2:
             text = data.draw(st.sampled_from([one, one, other]))
             name, count = f"q{count}", count + 1

@@ -1,35 +1,46 @@
-"""The source cuts files into bounded batches, and cuts them the same way again."""
+"""The source cuts streams into bounded batches, and cuts them the same way again. No JVM here."""
 
 from __future__ import annotations
 
-import gzip
 import json
+import pickle
 from pathlib import Path
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from kelda.errors import InputError
-from kelda.runner.job import Job, StreamSource
-from kelda.spark.source import Offset, Piece, StreamFiles, StreamPieces, cut
+from kelda.runner.job import QuerySpec, StreamSource
+from kelda.runner.sources import Offset, Piece
+from kelda.shards.catalog import CatalogFolder, Register
+from kelda.shards.parcel import unpack
+from kelda.shards.planner import Setup
+from kelda.shards.routing import Routing
+from kelda.spark.host import Run
+from kelda.spark.keys import shard_keys, spark_hash
+from kelda.spark.source import CATALOG, Reading, StreamPieces, Streams
+
+Offsets = dict[str, Offset]
 
 
 def stream(path: Path, count: int) -> StreamSource:
-    path.write_text("".join(f"{i}\t<http://ex/{path.stem}{i}> <http://ex/p> {i} .\n" for i in range(count)))
+    path.write_text("".join(f"{i}\t<x:{path.stem}{i}> <x:p> <x:o> .\n" for i in range(count)))
     return StreamSource(f"http://ex/{path.stem}", str(path))
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
-    streams = (
-        stream(tmp_path / "a.tsnt", 1000),
-        stream(tmp_path / "b.tsnt", 100),
-        stream(tmp_path / "c.tsnt", 0),
+def reading(tmp_path: Path) -> Reading:
+    streams = tuple(
+        stream(tmp_path / f"{name}.tsnt", size) for name, size in (("a", 1000), ("b", 100), ("c", 0))
     )
-    return Job(queries=(), streams=streams, batch_events=150)
+    routing = Routing()
+    routing.everything("http://ex/a", 2)
+    (tmp_path / "routing").write_bytes(pickle.dumps(routing))
+    run = Run("run", Setup(streams, shards=3), str(tmp_path))
+    return Reading(run, batch_events=150, tasks=2, routing=str(tmp_path / "routing"))
 
 
-def batches(reader: StreamFiles) -> list[tuple[Offset, Offset]]:
+def batches(reader: Streams) -> list[tuple[Offsets, Offsets]]:
     out, start = [], reader.initialOffset()
     while (end := reader.latestOffset(start, reader.getDefaultReadLimit())) != start:
         end = json.loads(json.dumps(end))
@@ -38,83 +49,93 @@ def batches(reader: StreamFiles) -> list[tuple[Offset, Offset]]:
     return out
 
 
-def pieces(reader: StreamFiles, start: Offset, end: Offset) -> list[Piece]:
+def pieces(reader: Streams, start: Offsets, end: Offsets) -> list[Piece]:
     out = []
     for partition in reader.partitions(start, end):
         assert isinstance(partition, StreamPieces)
-        assert len(list(reader.read(partition))) == len(partition.pieces())
         out += partition.pieces()
     return out
 
 
-def test_batches_are_bounded_and_complete(job: Job) -> None:
-    reader = StreamFiles(job, tasks=2)
-    lines: dict[int, bytes] = {0: b"", 1: b"", 2: b""}
+def test_batches_are_bounded_and_complete(reading: Reading) -> None:
+    reader = Streams(reading)
+    text = dict.fromkeys(range(3), b"")
     ended = set()
     for start, end in batches(reader):
         some = pieces(reader, start, end)
-        assert 0 < sum(p.chunk.data.count(b"\n") for p in some if p.chunk) <= 150 or any(p.ends for p in some)
+        assert 0 < sum(piece.records for piece in some) <= 150 or any(piece.ends for piece in some)
         for piece in some:
             assert piece.stream not in ended
-            lines[piece.stream] += piece.chunk.data if piece.chunk else b""
+            text[piece.stream] += piece.chunk.data if piece.chunk else b""
             if piece.ends:
                 ended.add(piece.stream)
         reader.commit(end)
     assert ended == {0, 1, 2}, "an empty file ends too"
-    for number, source in enumerate(job.streams):
-        assert lines[number] == Path(source.path).read_bytes()
+    for number, source in enumerate(reading.run.setup.streams):
+        assert text[number] == Path(source.path).read_bytes()
 
 
-def test_files_keep_the_same_pace(job: Job) -> None:
-    # a has ten times the events of b: after half the batches, about half of both was read
-    reader = StreamFiles(Job(queries=(), streams=job.streams, batch_events=5), tasks=2)
-    cuts = batches(reader)
-    half = cuts[len(cuts) // 2][1]
-    a, b = (half[f"http://ex/{name}"]["pieces"] for name in "ab")
-    assert 90 <= a <= 110 and 9 <= b <= 11
-
-
-def test_a_batch_is_the_same_when_read_again(job: Job) -> None:
-    reader = StreamFiles(job, tasks=2)
+def test_a_batch_is_the_same_when_read_again(reading: Reading) -> None:
+    reader = Streams(reading)
     cuts = batches(reader)
     first = [pieces(reader, *cut) for cut in cuts]
     assert [pieces(reader, *cut) for cut in cuts] == first
     # as after a restart, from the middle, with no latestOffset before
-    restarted = StreamFiles(job, tasks=2)
+    restarted = Streams(reading)
     assert pieces(restarted, *cuts[3]) == first[3]
     assert restarted.latestOffset(cuts[3][1], restarted.getDefaultReadLimit()) == cuts[4][1]
     # and backwards
     assert pieces(restarted, *cuts[1]) == first[1]
 
 
-def test_without_a_limit_all_is_one_batch(job: Job) -> None:
-    reader = StreamFiles(job, tasks=2)
+def test_files_keep_the_same_pace(reading: Reading) -> None:
+    # a has ten times the events of b: after half the batches, about half of both was read
+    cuts = batches(Streams(reading))
+    half = cuts[len(cuts) // 2][1]
+    a, b = (half[f"http://ex/{name}"]["records"] for name in "ab")
+    assert 400 <= a <= 700 and abs(a / 10 - b) <= 15
+
+
+def test_a_task_makes_a_parcel_for_each_shard(reading: Reading) -> None:
+    reader = Streams(reading)
+    start, end = batches(reader)[0]
+    (partition,) = reader.partitions(start, end)
+    found = {key: unpack(parcel) for key, parcel in reader.read(partition)}
+    assert list(found) == list(shard_keys(3))
+    records = sum(piece.records for piece in partition.pieces())  # type: ignore[attr-defined]
+    for shard, (version, parts, _) in enumerate(found.values()):
+        assert version == 0
+        assert sum(part.size for part in parts) == records, "every shard learns every time"
+        sent = sum(len(part.s) for part in parts)
+        assert sent == (sum(part.size for part in parts if part.stream == 0) if shard == 2 else 0)
+
+
+def test_a_new_version_of_the_catalog_is_a_batch_of_its_own(reading: Reading) -> None:
+    reader = Streams(reading)
     end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
-    assert all(at["ended"] for at in end.values())
-    assert reader.latestOffset(end, ReadMaxRows(10)) == end
-    assert reader.partitions(end, end) == []
+    while (further := reader.latestOffset(end, ReadMaxRows(10_000))) != end:
+        end = further
+    assert all(at["ended"] for key, at in end.items() if key != CATALOG)
+    CatalogFolder(reading.run.catalog).add([Register("q", QuerySpec("q", "ASK {}"))])
+    later = reader.latestOffset(end, ReadMaxRows(10))
+    assert later == end | {CATALOG: {"version": 1}}
+    (partition,) = reader.partitions(end, later)
+    assert [unpack(parcel)[:2] for _, parcel in reader.read(partition)] == [(1, [])] * 3
 
 
-def test_compressed_files_are_cut_alike(tmp_path: Path) -> None:
-    plain = stream(tmp_path / "a.tsnt", 300)
-    packed = tmp_path / "a.tsnt.gz"
-    packed.write_bytes(gzip.compress(Path(plain.path).read_bytes()))
-    wanted = [piece.chunk for piece in cut(0, plain, max_records=40)]
-    found = list(cut(0, StreamSource("http://ex/a", str(packed)), max_records=40))
-    assert [piece.chunk for piece in found] == wanted
-    assert sum(piece.bytes for piece in found) == packed.stat().st_size
-
-
-def test_a_file_that_shrank_is_noticed(job: Job) -> None:
-    reader = StreamFiles(job, tasks=2)
-    last = batches(reader)[-1]
-    Path(job.streams[0].path).write_text("")
+def test_a_file_that_shrank_is_noticed(reading: Reading) -> None:
+    last = batches(Streams(reading))[-1]
+    Path(reading.run.setup.streams[0].path).write_text("")
     with pytest.raises(InputError, match="has changed since the checkpoint"):
-        StreamFiles(job, tasks=2).partitions(*last)
+        Streams(reading).partitions(*last)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"gone\.tsnt"):
-        StreamFiles(
-            Job(queries=(), streams=(StreamSource("http://ex/a", str(tmp_path / "gone.tsnt")),)), tasks=1
-        )
+@pytest.mark.parametrize("shards", [1, 2, 5, 16, 63])
+def test_each_shard_has_a_partition_of_its_own(shards: int) -> None:
+    keys = shard_keys(shards)
+    assert [spark_hash(key) % shards for key in keys] == list(range(shards))
+
+
+def test_the_hash_is_that_of_spark() -> None:
+    # SELECT hash(0), hash(1), hash(-7), hash(123456789) in Spark SQL
+    assert [spark_hash(n) for n in (0, 1)] == [933211791, -559580957]

@@ -1,7 +1,8 @@
 """Sensors of a city and what they report, after CityBench: eleven streams, and a repository of the sensors.
 
 The streams are those of Aarhus that CityBench's queries read: two roads, two car parks, the weather, where a
-user is, and five sensors of air pollution. In each round every sensor reports once: 87 triples.
+user is, and five sensors of air pollution. In each round every sensor reports once: 87 triples. As in the data
+of Aarhus, coordinates in the repository are doubles and those of events decimals; the user's are decimals too.
 """
 
 from __future__ import annotations
@@ -133,14 +134,14 @@ def _user() -> Sensor:
         f"{me} <{SSN}observedProperty> <{LOCATION}-Location>",
         f"{me} <{CT}hasFirstNode> {node}",
         f"{node} <{RDF}type> <{CT}Node>",
-        f'{node} <{CT}hasLatitude> "{{latitude:.5}}"^^<{XSD}double>',
-        f'{node} <{CT}hasLongitude> "{{longitude:.5}}"^^<{XSD}double>',
+        f'{node} <{CT}hasLatitude> "{{latitude:.5}}"^^<{XSD}decimal>',
+        f'{node} <{CT}hasLongitude> "{{longitude:.5}}"^^<{XSD}decimal>',
     ]
 
     def values(rng: np.random.Generator, n: np.ndarray, t: np.ndarray) -> Columns:
         return {
-            "latitude": 5613500 + _wave(t // 1000, 1500, 3500) + below(rng, 20, len(n)),
-            "longitude": 1019500 + _wave(t // 1000, 1100, 2500) + below(rng, 20, len(n)),
+            "latitude": 5613500 + _wave(t // 1000, 1500, 3500) + below(rng, 20, len(n)) | 1,
+            "longitude": 1019500 + _wave(t // 1000, 1100, 2500) + below(rng, 20, len(n)) | 1,
         }
 
     return _sensor(LOCATION, lines, values)
@@ -248,8 +249,8 @@ def _happening(name: str) -> str:
         f"<{place}> <{RDF}type> <{SAO}FeatureOfInterest>",
         f"<{place}> <{CT}hasFirstNode> <{place}-Node>",
         f"<{place}-Node> <{RDF}type> <{CT}Node>",
-        f'<{place}-Node> <{CT}hasLatitude> "{{latitude:.5}}"^^<{XSD}double>',
-        f'<{place}-Node> <{CT}hasLongitude> "{{longitude:.5}}"^^<{XSD}double>',
+        f'<{place}-Node> <{CT}hasLatitude> "{{latitude:.5}}"^^<{XSD}decimal>',
+        f'<{place}-Node> <{CT}hasLongitude> "{{longitude:.5}}"^^<{XSD}decimal>',
     ]
     return "".join(f"{line} .\n" for line in lines)
 
@@ -312,12 +313,8 @@ def stored(scale: float = 1, seed: int = 1) -> Iterator[bytes]:
         yield _write(
             "Cultural",
             n=events,
-            latitude=np.where(beside_road, place["latitude"][road], garage[:, 1])
-            + below(rng, 200, len(events))
-            - 100,
-            longitude=np.where(beside_road, place["longitude"][road], garage[:, 2])
-            + below(rng, 200, len(events))
-            - 100,
+            latitude=_beside(rng, np.where(beside_road, place["latitude"][road], garage[:, 1])),
+            longitude=_beside(rng, np.where(beside_road, place["longitude"][road], garage[:, 2])),
             price=np.where(events == 0, 40, 50 + 10 * (events * 7 % 30)),
         )
         events = np.arange(first, first + int(LIBRARY * many / SENSORS) + 1)
@@ -325,10 +322,14 @@ def stored(scale: float = 1, seed: int = 1) -> Iterator[bytes]:
         yield _write(
             "Library",
             n=events,
-            latitude=garage[:, 1] + below(rng, 200, len(events)) - 100,
-            longitude=garage[:, 2] + below(rng, 200, len(events)) - 100,
-            price=np.zeros(len(events), np.int64),
+            latitude=_beside(rng, garage[:, 1]),
+            longitude=_beside(rng, garage[:, 2]),
         )
+
+
+def _beside(rng: np.random.Generator, at: np.ndarray) -> np.ndarray:
+    """Up to 1/1,000 of a degree from there; odd, so that the last digit is no 0 and the decimal canonical."""
+    return at + below(rng, 200, len(at)) - 100 | 1
 
 
 def _write(kind: str, **columns: np.ndarray) -> bytes:

@@ -109,16 +109,13 @@ def start_of(foi: str) -> str:
     return f"?{foi} ct:hasStartLatitude ?latitude1 ; ct:hasStartLongitude ?longitude1 ."
 
 
-# The distance of two places in km, squared: at 56° north a degree is 111 km to the north, 62 km to the east.
-SQUARED = (
-    "(?latitude1 - ?latitude2) * (?latitude1 - ?latitude2) * 12321"
-    " + (?longitude1 - ?longitude2) * (?longitude1 - ?longitude2) * 3844"
-)
-
-
 def near(kilometres: float) -> str:
-    """That two places are less than so many kilometres apart."""
-    return f"FILTER({SQUARED} < {kilometres * kilometres})"
+    """The distance of two places, squared, and that it is below so many kilometres: at 56° north a degree is
+    111 km to the north and 62 km to the east."""
+    return (
+        "BIND((?latitude1 - ?latitude2) * 111 AS ?north) BIND((?longitude1 - ?longitude2) * 62 AS ?east)\n"
+        f"  BIND(?north * ?north + ?east * ?east AS ?squared) FILTER(?squared < {kilometres * kilometres})"
+    )
 
 
 def event(category: str) -> str:
@@ -177,7 +174,7 @@ QUERIES = (
         "Which cultural event that is on now is closest to my current location?",
         "?title ?squared",
         f"{USER_AT.replace('latitude2', 'latitude1').replace('longitude2', 'longitude1')}\n"
-        f"  {event('cultural_event')}\n  BIND({SQUARED} AS ?squared)",
+        f"  {event('cultural_event')}\n  {near(0.5)}",
         tail="ORDER BY ?squared LIMIT 1",
         notes="Of all places where the user was in the window, the one closest to an event counts.",
     ),

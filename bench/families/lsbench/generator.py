@@ -450,7 +450,7 @@ class _Gps(_Maker):
         yield "gps", _Lines(self.writer, columns, line.astype(np.uint8), records, records)
 
 
-def stored(*, scale: int = 1_000, seed: int = 1, block: int = 4_096) -> Iterator[bytes]:
+def stored(*, scale: int = 1_000, seed: int = 1, block: int = 1_024) -> Iterator[bytes]:
     """Profiles, accounts, forums, friendships and groups of `scale` users, about 100 triples each."""
     rng = generator(seed)
     writer, groups = _profile_writer(), _group_writer()
@@ -460,7 +460,10 @@ def stored(*, scale: int = 1_000, seed: int = 1, block: int = 4_096) -> Iterator
         yield _profiles(rng, writer, users)
         made, text = _friendships(rng, users, scale, made)
         yield text
-    yield _groups(rng, groups, scale)
+    many, members = max(1, scale // 26), 0
+    for first in range(0, many, block // 4):
+        members, text = _groups(rng, groups, np.arange(first, min(first + block // 4, many)), scale, members)
+        yield text
 
 
 def _profile_writer() -> TextWriter:
@@ -624,24 +627,25 @@ def _forum(group: str, number: str) -> dict[str, str]:
     }
 
 
-def _groups(rng: np.random.Generator, writer: TextWriter, scale: int) -> bytes:
-    """One for every 26 users, with 2 to 96 members, who live next to each other."""
-    many = max(1, scale // 26)
+def _groups(
+    rng: np.random.Generator, writer: TextWriter, groups: np.ndarray, scale: int, members: int
+) -> tuple[int, bytes]:
+    """Groups with 2 to 96 members each; how many members there are now, and the text."""
+    many = len(groups)
     sizes = np.minimum(2 + below(rng, 95, many), max(1, scale // 2))
-    group = np.repeat(np.arange(many), 1 + sizes)  # its own record comes before its members'
-    place = np.arange(len(group)) - np.repeat(np.cumsum(1 + sizes) - 1 - sizes, 1 + sizes)
+    group, place = _rows(1 + sizes)  # its own record comes before its members'
     by = (below(rng, scale, many)[group] + place) % scale
     columns = {
-        "group": 1 + group,
-        "member": np.arange(len(group)),
+        "group": 1 + groups[group],
+        "member": members + np.arange(len(group)) - group - 1,
         "topic": Choice.power_law(INTERESTS, INTEREST_SKEW).draw(rng, many)[group],
         "country": COUNTRY_CHOICE.draw(rng, many)[group],
-        "forum1": 2 * (scale + group),
-        "forum2": 2 * (scale + group) + 1,
+        "forum1": 2 * (scale + groups[group]),
+        "forum2": 2 * (scale + groups[group]) + 1,
         "by": by,
         "t": START + below(rng, 28 * 86_400_000, len(group)),
     }
     own = writer.kind["has"]
     lines, kind = _rows(np.where(place == 0, own, len(writer.kind) - own))
     kinds = np.where(place[lines] == 0, kind, kind + own).astype(np.uint8)
-    return writer.write(columns, kinds, lines)
+    return members + int(sizes.sum()), writer.write(columns, kinds, lines)

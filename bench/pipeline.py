@@ -1,0 +1,372 @@
+"""The pipeline on Spark: throughput, latency, the cost of an empty batch, many queries, memory over a day.
+
+    python -m bench.pipeline throughput [--queries L1,L2,L3,L4,L5,L6] [--triples 4000000] [--shards 2]
+    python -m bench.pipeline latency    [--rate 133000] [--seconds 30]
+    python -m bench.pipeline empty      [--batches 100]
+    python -m bench.pipeline many       [--copies 1,1000]
+    python -m bench.pipeline day        [--hours 24] [--rate 100]
+
+Data are LSBench's, made by `bench.families.lsbench`: five streams as N-Triples text files with times, and the
+stored network; the queries are Wukong+S's L1 to L6, windows of 1 s that slide by 100 ms, all registered
+together. Throughput is that of the steady state: from the second batch that had input to the last. Latency
+is open loop: a writer appends each element to its file when it is due by the wall clock, whatever the
+pipeline does; an answer's latency is from the instant it is about to its hand-over in the driver.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+import bench.families.lsbench.generator as generator
+from bench.families.lsbench import FAMILY
+from kelda.runner.job import QuerySpec, StreamSource
+from kelda.spark.pipeline import Batch, Pipeline
+
+SIX = "L1,L2,L3,L4,L5,L6"
+
+
+def specs(names: Sequence[str], output: str | None = None) -> list[QuerySpec]:
+    return [QuerySpec(name, FAMILY.query(name).texts["cqels"], "cqels", output=output) for name in names]
+
+
+def write_data(folder: Path, triples: int, rate: float, users: int, seed: int = 1) -> list[StreamSource]:
+    """The streams as files, and `stored.nt`."""
+    paths = {iri: folder / f"{iri.rsplit(':', 1)[-1].rsplit('/', 1)[-1]}.tsnt" for iri in FAMILY.streams}
+    files = {iri: path.open("wb") for iri, path in paths.items()}
+    for block in FAMILY.stream(triples=triples, rate=rate, scale=users, seed=seed):
+        files[block.stream].write(block.text)
+    for file in files.values():
+        file.close()
+    with (folder / "stored.nt").open("wb") as file:
+        for text in FAMILY.stored(scale=users, seed=seed):
+            file.write(text)
+    return [StreamSource(iri, str(path)) for iri, path in paths.items()]
+
+
+class Watch:
+    """When batches were done, and how much each read."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[float, int, int]] = []  # wall clock, events, answers
+        self.latencies: list[np.ndarray] = []
+
+    def take(self, batch: Batch) -> None:
+        now = time.time()
+        events = sum(count for count, _ in batch.news[0].read.values()) if batch.news else 0
+        self.batches.append((now, events, len(batch.answers)))
+        times = np.array([answer.time for answer in batch.answers], np.float64)
+        self.latencies.append(now - times / 1000)
+
+    def rate(self) -> float:
+        """Events per second in the steady state."""
+        some = [b for b in self.batches if b[1]]
+        skip = min(2, len(some) - 2)
+        span = some[-1][0] - some[skip][0]
+        return sum(events for _, events, _ in some[skip + 1 :]) / max(span, 1e-9)
+
+    def batch_ms(self) -> list[float]:
+        ends = [b[0] for b in self.batches]
+        return [1000 * (b - a) for a, b in pairwise(ends)]
+
+
+def throughput(
+    folder: Path,
+    names: Sequence[str],
+    triples: int,
+    shards: int,
+    batch_events: int,
+    master: str,
+    copies: int = 1,
+) -> dict[str, object]:
+    """All queries together over files, as fast as it goes."""
+    data = folder / f"data-{triples}"
+    if not data.exists():
+        data.mkdir()
+        write_data(data, triples, 133_000, 1_000)
+    streams = [StreamSource(iri, str(next(data.glob(f"{_file(iri)}.tsnt")))) for iri in FAMILY.streams]
+    watch = Watch()
+    checkpoint = Path(tempfile.mkdtemp(prefix="kelda-bench-"))
+    pipeline = Pipeline(
+        streams,
+        checkpoint,
+        graphs=[(None, str(data / "stored.nt"))],
+        shards=shards,
+        batch_events=batch_events,
+        take=watch.take,
+    )
+    if copies == 1:
+        pipeline.register_all(specs(names))
+    else:
+        pipeline.register_all(
+            [
+                QuerySpec(
+                    f"{spec.name}-{i}",
+                    spec.text.replace("user:u0", f"user:u{i}").replace("person:p0", f"person:p{i}"),
+                    "cqels",
+                )
+                for spec in specs(names)
+                for i in range(copies)
+            ]
+        )
+    begin = time.time()
+    pipeline.start(master)
+    pipeline.wait()
+    figures = pipeline.figures
+    pipeline.stop()
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    return {
+        "queries": len(names) * copies,
+        "shards": shards,
+        "triples": figures.events,
+        "answers": figures.answers,
+        "triples_per_second": round(watch.rate()),
+        "batches": figures.batches,
+        "batch_ms_median": round(float(np.median(watch.batch_ms())), 1),
+        "first_batch_s": round(watch.batches[0][0] - begin, 1),
+    }
+
+
+def _file(iri: str) -> str:
+    return iri.rsplit(":", 1)[-1].rsplit("/", 1)[-1]
+
+
+# ------------------------------------------------------------------------------ latency
+
+WRITER = """
+import pickle, sys, time
+blocks = pickle.load(open(sys.argv[1], "rb"))
+for due, path, text in blocks:
+    wait = due - time.time()
+    if wait > 0:
+        time.sleep(wait)
+    with open(path, "ab", buffering=0) as file:
+        file.write(text)
+"""
+
+
+def latency(
+    folder: Path, names: Sequence[str], rate: int, seconds: int, shards: int, batch_events: int, master: str
+) -> dict[str, object]:
+    """Elements appear when they are due; how long after its instant is an answer handed over?"""
+    import pickle
+
+    data = Path(tempfile.mkdtemp(prefix="latency-", dir=folder))
+    lead = 45.0  # seconds for Spark to start
+    begin = time.time() + lead
+    generator.START = int(begin * 1000)
+    schedule = []
+    paths = {iri: data / f"{_file(iri)}.tsnt" for iri in FAMILY.streams}
+    warm = 10
+    for block in FAMILY.stream(
+        triples=rate * (seconds + warm), rate=rate, scale=1_000, seed=1, block=max(500, rate // 20)
+    ):
+        schedule.append((block.until / 1000, str(paths[block.stream]), block.text))
+    with (data / "stored.nt").open("wb") as file:
+        for text in FAMILY.stored(scale=1_000, seed=1):
+            file.write(text)
+    for path in paths.values():
+        path.touch()
+    (data / "schedule").write_bytes(pickle.dumps(sorted(schedule)))
+    late_by = time.time() - begin + lead
+    watch = Watch()
+    checkpoint = Path(tempfile.mkdtemp(prefix="kelda-bench-"))
+    pipeline = Pipeline(
+        [StreamSource(iri, f"tail:{path}", "tsnt") for iri, path in paths.items()],
+        checkpoint,
+        graphs=[(None, str(data / "stored.nt"))],
+        shards=shards,
+        batch_events=batch_events,
+        take=watch.take,
+    )
+    pipeline.register_all(specs(names))
+    pipeline.start(master)
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(data / "schedule")])
+    end = begin + warm + seconds
+    while time.time() < end:
+        pipeline.wait(1.0)
+    writer.wait()
+    pipeline.stop()
+    measured = [b for b in watch.batches if begin + warm < b[0] < end]
+    found = np.concatenate(
+        [lat for lat, b in zip(watch.latencies, watch.batches, strict=True) if begin + warm < b[0] < end]
+    )
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    shutil.rmtree(data, ignore_errors=True)
+    done = sum(b[1] for b in measured) / max(1e-9, measured[-1][0] - measured[0][0])
+    return {
+        "rate": rate,
+        "done_per_second": round(done),
+        "shards": shards,
+        "answers": len(found),
+        "latency_ms": {f"p{q}": round(1000 * float(np.percentile(found, q))) for q in (50, 90, 99)},
+        "batch_ms_median": round(float(np.median(watch.batch_ms()[len(watch.batches) // 3 :])), 1),
+        "made_ready_s": round(late_by, 1),
+    }
+
+
+# ------------------------------------------------------------------------------ an empty batch
+
+
+def empty(folder: Path, batches: int, shards: int, master: str) -> dict[str, object]:
+    """One element in each batch, through source, shards, state and sink, with the six queries registered."""
+    data = Path(tempfile.mkdtemp(prefix="empty-", dir=folder))
+    path = data / "post.tsnt"
+    lines = [f"{1_000 * i}\t<urn:s> <urn:p{i % 3}> <urn:o> .\n" for i in range(batches)]
+    path.write_text("".join(lines))
+    watch = Watch()
+    checkpoint = Path(tempfile.mkdtemp(prefix="kelda-bench-"))
+    streams = [StreamSource(FAMILY.query("L4").streams[0], str(path))]
+    pipeline = Pipeline(streams, checkpoint, shards=shards, batch_events=1, take=watch.take)
+    pipeline.register_all(specs(["L4"]))
+    pipeline.start(master)
+    pipeline.wait()
+    pipeline.stop()
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    shutil.rmtree(data, ignore_errors=True)
+    ms = watch.batch_ms()[batches // 4 :]
+    return {
+        "batches": len(watch.batches),
+        "shards": shards,
+        "batch_ms": {f"p{q}": round(float(np.percentile(ms, q)), 1) for q in (10, 50, 90)},
+    }
+
+
+# ------------------------------------------------------------------------------ a day
+
+
+def day(folder: Path, hours: int, rate: int, shards: int, master: str) -> dict[str, object]:
+    """A day of stream time as fast as it goes; resident memory of every process, over time."""
+    data = folder / f"day-{hours}-{rate}"
+    if not data.exists():
+        data.mkdir()
+        write_data(data, int(hours * 3600 * rate), rate, 1_000)
+    streams = [StreamSource(iri, str(data / f"{_file(iri)}.tsnt")) for iri in FAMILY.streams]
+    samples: list[dict[str, float]] = []
+    watch = Watch()
+
+    def take(batch: Batch) -> None:
+        watch.take(batch)
+        if batch.id % 20 == 0:
+            samples.append(memory())
+
+    checkpoint = Path(tempfile.mkdtemp(prefix="kelda-bench-"))
+    pipeline = Pipeline(
+        streams,
+        checkpoint,
+        graphs=[(None, str(data / "stored.nt"))],
+        shards=shards,
+        batch_events=50_000,
+        take=take,
+    )
+    pipeline.register_all(specs(SIX.split(",")))
+    begin = time.time()
+    pipeline.start(master)
+    pipeline.wait()
+    seconds = time.time() - begin
+    pipeline.stop()
+    size = sum(f.stat().st_size for f in checkpoint.rglob("*") if f.is_file()) / 2**20
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    third = max(1, len(samples) // 3)
+    kinds = sorted({kind for sample in samples for kind in sample})
+
+    def mean(some: list[dict[str, float]], kind: str) -> float:
+        return round(sum(s.get(kind, 0) for s in some) / max(1, len(some)), 1)
+
+    return {
+        "hours": hours,
+        "triples": pipeline.figures.events,
+        "seconds": round(seconds),
+        "mb_in_second_third": {kind: mean(samples[third : 2 * third], kind) for kind in kinds},
+        "mb_in_last_third": {kind: mean(samples[2 * third :], kind) for kind in kinds},
+        "checkpoint_mb": round(size, 1),
+    }
+
+
+def memory() -> dict[str, float]:
+    """Resident megabytes of this process and everything below it, and of its hosts, by kind."""
+    children: dict[int, list[int]] = {}
+    told: dict[int, tuple[str, float]] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(entry.name))
+        told[int(entry.name)] = (words, int(fields[21]) * os.sysconf("SC_PAGE_SIZE") / 2**20)
+    mine, todo = set(), [os.getpid()]
+    while todo:
+        pid = todo.pop()
+        mine.add(pid)
+        todo += children.get(pid, [])
+    sums: dict[str, float] = {}
+    for pid, (words, size) in told.items():
+        host = "kelda.spark.daemon" in words and pid not in mine
+        if pid not in mine and not host:
+            continue
+        kind = (
+            "driver"
+            if pid == os.getpid()
+            else "jvm"
+            if "java" in words.split(" ", 1)[0]
+            else "hosts"
+            if host
+            else "workers"
+        )
+        sums[kind] = sums.get(kind, 0) + size
+    return sums
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("what", choices=["throughput", "latency", "empty", "many", "day"])
+    arguments.add_argument("--queries", default=SIX)
+    arguments.add_argument("--triples", type=int, default=4_000_000)
+    arguments.add_argument("--shards", type=int, default=2)
+    arguments.add_argument("--rate", type=int)
+    arguments.add_argument("--seconds", type=int, default=30)
+    arguments.add_argument("--batches", type=int, default=100)
+    arguments.add_argument("--batch-events", type=int, default=200_000)
+    arguments.add_argument("--copies", default="1,1000")
+    arguments.add_argument("--hours", type=int, default=24)
+    arguments.add_argument("--master", default="local[2]")
+    arguments.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir(), "kelda-bench-data"))
+    chosen = arguments.parse_args()
+    chosen.folder.mkdir(parents=True, exist_ok=True)
+    names = chosen.queries.split(",")
+    common = (chosen.shards, chosen.batch_events, chosen.master)
+    results: list[dict[str, object]] = []
+    if chosen.what == "throughput":
+        results.append(throughput(chosen.folder, names, chosen.triples, *common))
+    elif chosen.what == "many":
+        for copies in map(int, chosen.copies.split(",")):
+            results.append(throughput(chosen.folder, ["L1"], chosen.triples, *common, copies=copies))
+    elif chosen.what == "latency":
+        results.append(latency(chosen.folder, names, chosen.rate or 133_000, chosen.seconds, *common))
+    elif chosen.what == "empty":
+        results.append(empty(chosen.folder, chosen.batches, chosen.shards, chosen.master))
+    else:
+        results.append(day(chosen.folder, chosen.hours, chosen.rate or 100, chosen.shards, chosen.master))
+    for result in results:
+        for name, value in result.items():
+            print(f"{name:22} {value:,}" if isinstance(value, int | float) else f"{name:22} {value}")
+        print()
+    print(json.dumps({"benchmark": f"pipeline {chosen.what}", "results": results}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""A parcel tells a shard the time of everything, and what it wants to know in full."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad
+
+from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.event import Event
+from kelda.rdf.framings.base import Chunk
+from kelda.runner.job import StreamSource
+from kelda.runner.sources import Piece
+from kelda.shards.ingest import encoded, ingest
+from kelda.shards.parcel import cut, pack, unpack
+from kelda.shards.routing import Routing
+
+SHARDS = 4
+texts = st.integers(0, 9).map(lambda i: Literal(f"a text too long to be inside an id, {i}"))
+names = st.integers(0, 3).map(lambda i: NamedNode(f"http://ex/{i}"))
+quads = st.builds(Quad, names, names, texts | names, names) | st.builds(Quad, names, names, texts)
+events = st.lists(
+    st.builds(Event, st.integers(0, 5), st.lists(quads, min_size=1, max_size=3).map(tuple)), max_size=8
+)
+
+
+@given(events, st.data())
+def test_what_was_cut_comes_out(some: list[Event], data: st.DataObject) -> None:
+    dictionary = Dictionary()
+    elements = encoded(some, dictionary)
+    size = len(elements.time)
+    owners = np.array(
+        data.draw(st.lists(st.integers(0, 2**SHARDS - 1), min_size=size, max_size=size)), np.int64
+    )
+    all_quads = [quad for event in some for quad in event.quads]
+    assert elements.time.tolist() == [event.time for event in some for _ in event.quads]
+    for shard, part in enumerate(cut(elements, 0, 7, SHARDS, owners)):
+        version, (found,), entries = unpack(pack([part], dictionary, 3))
+        assert (version, found.stream, found.number, found.size) == (3, 0, 7, size)
+        s, p, o, time = found.columns()
+        assert time.tolist() == elements.time.tolist(), "every shard learns every time"
+        mine = owners >> shard & 1 == 1
+        for column, whole in zip((s, p, o), (elements.s, elements.p, elements.o), strict=True):
+            assert (column == np.where(mine, whole, 0)).all()
+        other = Dictionary()  # of a process that knows no term yet
+        if entries is not None:
+            other.add_entries(entries)
+        graphs = [DefaultGraph()] * len(found.s) if found.g is None else other.terms(found.g)
+        s, p, o = map(other.terms, (found.s, found.p, found.o))
+        sent = [Quad(*spog) for spog in zip(s, p, o, graphs, strict=True)]  # type: ignore[arg-type]
+        assert sent == [quad for quad, is_mine in zip(all_quads, mine, strict=True) if is_mine]
+
+
+def test_ingest_tells_one_shard_what_was_read() -> None:
+    source = StreamSource("http://ex/a", "a.tsnt")
+    text = b"1\t<x:s> <x:p> <x:1> .\nnonsense\n2\t<x:s> <x:p> <x:2> .\n"
+    pieces = [
+        Piece(0, 0, Chunk(1, 0, b"", text), 3, len(text)),
+        Piece(0, 1, None, 0, 0, ends=True, heartbeat=9),
+    ]
+    routing = Routing()
+    routing.everything(source.iri, 1)
+    parcels = [unpack(parcel) for parcel in ingest(pieces, [source], routing, 3, 5)]
+    assert [version for version, _, _ in parcels] == [5, 5, 5]
+    for shard, (_, (first, last), _) in enumerate(parcels):
+        assert first.columns()[3].tolist() == [1, 2]
+        assert len(first.s) == (2 if shard == 1 else 0)
+        assert [r.line for r in first.rejects] == ([2] if shard == 0 else [])
+        assert first.bytes == (len(text) if shard == 0 else 0)
+        assert (last.ends, last.heartbeat, last.size) == (True, 9, 0)

@@ -1,0 +1,172 @@
+"""A host takes batches, remembers the last one, and stands up from what was kept. No JVM here: the worker
+daemon is this process."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kelda.errors import IdCollisionError, KeldaError
+from kelda.rdf.dictionary import Dictionary
+from kelda.runner.job import QuerySpec, StreamSource
+from kelda.shards.catalog import CatalogFolder
+from kelda.shards.ingest import encoded
+from kelda.shards.merge import merge
+from kelda.shards.parcel import cut, pack
+from kelda.shards.planner import Planner, Setup
+from kelda.shards.shard import Outcome
+from kelda.spark import host as hosts
+from kelda.spark.host import NEW, Host, Reply, Run, Stamp
+from tests.shards.worlds import PREFIX, event
+
+TEXT = PREFIX + "SELECT ?x ?y { STREAM :a [RANGE 5ms] { ?x :p ?y } }"
+READING = [event(i, f"n{i % 3}", "p", i) for i in range(1, 31)]
+
+
+class Work:
+    """One shard's batches, and the state store's side of the bargain."""
+
+    def __init__(self, folder: Path) -> None:
+        setup = Setup((StreamSource("http://ex/a", ""),))
+        self.run = Run("0123456789abcdef", setup, str(folder))
+        self.planner = Planner(setup)
+        ops = [self.planner.plan(QuerySpec("q", TEXT))]
+        CatalogFolder(self.run.catalog).add(ops)
+        self.planner.route(ops)
+        self.planner.stand(ops)
+        self.segments: dict[int, tuple[int, bytes]] = {}
+        self.memory: bytes | None = None
+        self.stamp: Stamp = NEW
+
+    def parcel(self, batch: int) -> list[bytes]:
+        """Ten elements; the last batch ends the stream."""
+        dictionary = Dictionary()
+        elements = encoded(READING[10 * batch : 10 * batch + 10], dictionary)
+        (part,) = cut(elements, 0, batch, 1, elements.s * 0 + 1)
+        return [pack([part], dictionary, 1)]
+
+    def keep(self, reply: Reply) -> list[str]:
+        """Commit a batch; returns its answers."""
+        self.segments |= {number: (reply.version, data) for number, data in reply.put.items()}
+        for number in reply.removed:
+            del self.segments[number]
+        self.memory, self.stamp = reply.memory, reply.stamp
+        return answers(self, reply)
+
+
+def answers(work: Work, reply: Reply) -> list[str]:
+    number, outcome = pickle.loads(reply.told)
+    assert number == 0 and isinstance(outcome, Outcome)
+    return sorted(answer.to_json() for answer in merge([outcome], work.planner.standing))
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(os, "getppid", os.getpid)
+    work = Work(tmp_path / "checkpoint")
+    work.run.flag.touch()
+    yield work
+    work.run.flag.unlink(missing_ok=True)
+
+
+def taken(host: Host, work: Work, batch: int) -> Reply:
+    """A batch by a host that may have to stand up first, as the keyed step does it."""
+    reply = host.take(batch, work.stamp, work.parcel(batch))
+    if reply is None:
+        host.stand_up(work.stamp, work.memory, work.segments)
+        reply = host.take(batch, work.stamp, work.parcel(batch))
+    assert reply is not None
+    return reply
+
+
+def host_process(host: Host) -> int:
+    """The process behind a socket."""
+    import socket
+    import struct
+
+    data = host._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", data)[0])
+
+
+def gone(process: int, patience: float = 3.0) -> bool:
+    """Whether a process ends in time."""
+    until = time.monotonic() + patience
+    while time.monotonic() < until:
+        if not Path(f"/proc/{process}").exists():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_a_host_lives_dies_and_stands_up(work: Work) -> None:
+    undisturbed = [taken(Host(work.run, 0), again, i) for again in [work] for i in [0]]
+    host = Host(work.run, 0)
+    process = host_process(host)
+    assert process != os.getpid()
+    assert Path(f"/proc/{process}/comm").read_text().strip() == "kelda-shard-0"
+    expected = [work.keep(undisturbed[0])]
+
+    # The same batch again, from another worker: the reply that was given, not a second one.
+    assert host.take(0, NEW, work.parcel(0)) == undisturbed[0]
+    # On another state than it has: it says so.
+    assert host.take(1, (0, 12345), work.parcel(1)) is None
+
+    # An attempt that was not committed, then the batch once more after the host was killed.
+    first = host.take(1, work.stamp, work.parcel(1))
+    assert first is not None
+    os.kill(process, signal.SIGKILL)
+    with pytest.raises((ConnectionError, EOFError)):
+        for _ in range(100):
+            host.take(2, first.stamp, [])
+    host = Host(work.run, 0)
+    assert host_process(host) != process
+    second = taken(host, work, 1)
+    assert answers(work, second) == answers(work, first)
+    assert second.stamp != first.stamp, "so nobody can take one for the other"
+    expected.append(work.keep(second))
+    assert pickle.loads(second.told)[1].news.rebuilt
+
+    # It goes on as if nothing had been.
+    expected.append(work.keep(taken(host, work, 2)))
+    assert [len(lines) for lines in expected] == [9, 10, 10]
+
+    # With the run the host ends, and its socket with it.
+    process, path = host_process(host), host.path
+    assert Path(path).exists()
+    work.run.flag.unlink()
+    assert gone(process) and not Path(path).exists()
+
+
+def test_errors_come_back_as_they_were(work: Work) -> None:
+    host = Host(work.run, 0)
+    reply = taken(host, work, 0)
+    work.keep(reply)
+    # Two terms with one id: what a collision would look like, made by hand.
+    dictionary = Dictionary()
+    elements = encoded([event(20, "n1", "p", "a-name-too-long-to-be-inside")], dictionary)
+    (part,) = cut(elements, 0, 1, 1, elements.s * 0 + 1)
+    entries = dictionary.entries()
+    forged = entries._replace(texts=entries.texts.copy())
+    forged.texts[8] ^= 1
+    with pytest.raises(IdCollisionError, match="one id|same id|hash"):
+        host.take(1, work.stamp, [pickle.dumps((1, [part], forged), 5)])
+    with pytest.raises(RuntimeError, match="UnpicklingError") as told:
+        host.take(1, work.stamp, [b"no parcel"])
+    assert not isinstance(told.value, KeldaError)
+    # The host has let go of what may be half done, and stands up when it is asked again.
+    assert answers(work, taken(host, work, 1))
+
+
+def test_connections_of_earlier_runs_are_let_go(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosts, "_hosts", {("an-earlier-run", 0): None})
+    host = hosts.host_of(work.run, 0)
+    assert hosts.host_of(work.run, 0) is host
+    assert hosts.host_of(work.run, 0, anew=True) is not host
+    assert list(hosts._hosts) == [(work.run.id, 0)]
