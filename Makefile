@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.made-from-pyproject
 SHELL  := /bin/bash
 
 .DEFAULT_GOAL := help
-.PHONY: help venv warm demo test test-spark check conformance bench bench-full bench-parts bench-parse clean jdk
+.PHONY: help venv warm demo test test-spark crash elastic check conformance bench bench-full bench-parts bench-parse clean jdk
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,12 @@ test: check ## check, then all tests (those that need a JDK are skipped without 
 
 test-spark: jdk ## the tests of the Spark pipeline only
 	$(BIN)/python -m pytest -m spark
+
+crash: jdk ## kill processes under load and compare the answers (about half an hour)
+	$(BIN)/python -m tests.crash --rounds 20
+
+elastic: jdk ## workers join and leave under load; writes docs/elastic.svg
+	$(BIN)/python -m bench.elastic
 
 check: $(STAMP) ## lint, formatting, types
 	$(BIN)/ruff check .

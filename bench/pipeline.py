@@ -65,9 +65,8 @@ class Watch:
     def take(self, batch: Batch) -> None:
         now = time.time()
         events = sum(count for count, _ in batch.news[0].read.values()) if batch.news else 0
-        self.batches.append((now, events, len(batch.answers)))
-        times = np.array([answer.time for answer in batch.answers], np.float64)
-        self.latencies.append(now - times / 1000)
+        self.batches.append((now, events, len(batch.merged)))
+        self.latencies.append(now - batch.merged.times / 1000)
 
     def rate(self) -> float:
         """Events per second in the steady state."""

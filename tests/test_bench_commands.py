@@ -21,7 +21,8 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-COMMAND = re.compile(r"kelda bench ([^`\n]+)|python -m (bench\.[\w.]+)|make (bench[\w-]*)")
+COMMAND = re.compile(r"kelda bench ([^`\n#]+)|python -m (bench\.[\w.]+)|make (bench[\w-]*)")
+FILE = re.compile(r"\.(json|html)$")
 NUMBER = r"\d[\d.,]*(?:\s?[–-]\s?\d[\d.,]*)?\s?(?:M |million )?"
 PER_SECOND = r"(?:triples|elements|rows|answers|inserts)?\s?(?:/s\b|/ ?CPU|(?:a|per) (?:CPU-)?second)"
 MEASURED = re.compile(NUMBER + rf"(?:{PER_SECOND}|M/s|k/s|ms\b|ns\b|µs\b|MB\b|times\b)")
@@ -89,7 +90,7 @@ def test_commands_exist(page, text):
             f"{page}: make {target}"
         )
     else:
-        words = [w for w in names.split() if re.fullmatch(r"[a-z][\w.]*", w) and not w.endswith(".json")]
+        words = [w for w in names.split() if re.fullmatch(r"[a-z][\w.]*", w) and not FILE.search(w)]
         try:
             find(words)
         except UsageError as problem:

@@ -72,7 +72,7 @@ class LocalShards:
                 del kept.segments[number]
             outcomes.append(outcome)
         self.batch += 1
-        return merge(outcomes, self.planner.standing)
+        return merge(outcomes, self.planner.standing).answers()
 
     def crash(self) -> None:
         """Forget everything but what was kept, and stand up again."""

@@ -7,7 +7,8 @@ query's shards tell both differences, and what cancels out is left out here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,27 +23,73 @@ from kelda.shards.planner import Standing
 from kelda.shards.shard import Outcome, Told
 
 
-def merge(outcomes: Sequence[Outcome], standing: Mapping[str, Standing]) -> list[Answer]:
-    """All answers of a batch, in time order."""
-    dictionary = Dictionary()
-    answers: list[Answer] = []
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What one query says, or several of one shape (column `.q` tells which of `names`)."""
+
+    query: A.Query
+    names: list[str]
+    sent: Sent
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The answers of a batch as columns; terms are made when somebody looks."""
+
+    groups: list[Group]
+    dictionary: Dictionary
+    others: list[Answer]  # of queries by the reference evaluator
+
+    def __len__(self) -> int:
+        return sum(len(group.sent) for group in self.groups) + len(self.others)
+
+    @property
+    def times(self) -> np.ndarray:
+        """The time of each answer, in no order."""
+        others = np.array([answer.time for answer in self.others], np.int64)
+        return np.concatenate([*(group.sent.time for group in self.groups), others])
+
+    def answers(self, without: Collection[str] = ()) -> list[Answer]:
+        """All answers but those of some queries, in time order."""
+        found = [a for a in self.others if a.query not in without]
+        for group in self.groups:
+            if len(group.names) > 1 or group.names[0] not in without:
+                some = decoded(group.query, group.names, group.sent, self.dictionary)
+                found += [a for a in some if a.query not in without] if without else some
+        found.sort(key=lambda answer: answer.time)
+        return found
+
+    def of(self, name: str) -> list[Answer]:
+        """The answers of one query, in time order."""
+        found = [a for a in self.others if a.query == name]
+        for group in self.groups:
+            if name in group.names:
+                sent = group.sent
+                if QUERY in sent.columns:
+                    mine = sent.values[sent.columns.index(QUERY)] == group.names.index(name)
+                    sent = Sent(sent.columns, sent.time[mine], sent.sign[mine], sent.values[:, mine])
+                found += decoded(group.query, group.names, sent, self.dictionary)
+        return found
+
+
+def merge(outcomes: Sequence[Outcome], standing: Mapping[str, Standing]) -> Merged:
+    """What the shards said to one batch."""
+    merged = Merged([], Dictionary(), [])
     groups: dict[tuple[object, ...], list[Told]] = {}
     for outcome in outcomes:
-        answers += outcome.answers
+        merged.others.extend(a for a in outcome.answers if a.query in standing)
         if outcome.entries is not None:
-            dictionary.add_entries(outcome.entries)
+            merged.dictionary.add_entries(outcome.entries)
         for told in outcome.told:
             query = standing.get(told.names[0])
             if query is not None:
                 key = (told.columns, query.output, query.spread) if QUERY in told.columns else (query.name,)
                 groups.setdefault(key, []).append(told)
-    for group in groups.values():
-        answers += _answers(group, standing, dictionary)
-    answers.sort(key=lambda answer: answer.time)
-    return answers
+    merged.groups.extend(_group(group, standing) for group in groups.values())
+    return merged
 
 
-def _answers(group: list[Told], standing: Mapping[str, Standing], dictionary: Dictionary) -> list[Answer]:
+def _group(group: list[Told], standing: Mapping[str, Standing]) -> Group:
     names = list(dict.fromkeys(name for told in group for name in told.names))
     first = standing[group[0].names[0]]
     sent = _together(group, names)
@@ -51,7 +98,7 @@ def _answers(group: list[Told], standing: Mapping[str, Standing], dictionary: Di
     elif len(group) > 1:
         order = np.lexsort((sent.sign, sent.time))
         sent = Sent(sent.columns, sent.time[order], sent.sign[order], sent.values[:, order])
-    return decoded(first.query, [n if n in standing else "" for n in names], sent, dictionary)
+    return Group(first.query, names, sent)
 
 
 def _together(group: list[Told], names: list[str]) -> Sent:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -86,6 +87,18 @@ class Planner:
 
     # -------------------------------------------------------------------- new queries
 
+    @contextmanager
+    def trying(self) -> Iterator[None]:
+        """What is planned inside is forgotten again if anything in there fails."""
+        before = set(self.queries)
+        try:
+            yield
+        except BaseException:
+            for name in set(self.queries) - before:
+                self._trial.drop(name)
+                self.placed.pop(name, None)
+            raise
+
     def plan(self, spec: QuerySpec) -> Register:
         """Where this query is to run. Mistakes in it are raised here."""
         query = parse_spec(spec)
@@ -95,8 +108,13 @@ class Planner:
         output = None if spec.output is None else A.Output(spec.output)
         self._trial.register(spec.name, query, output=output)
         found = self._partition(spec.name, query)
-        shard = 0 if found.spread is not None else self.balancer.place(spec.name, self.placed)
-        return Register(spec.name, spec, found.spread, shard, level=level)
+        return Register(spec.name, spec, found.spread, self._place(spec.name, found), level=level)
+
+    def _place(self, name: str, found: Partitioning) -> int:
+        if found.spread is not None:
+            return 0
+        self.placed[name] = self.balancer.place(name, self.placed)  # at once: the next one is to know
+        return self.placed[name]
 
     def _level(self, query: A.Query) -> int:
         """Above all queries whose answers this one reads."""
@@ -125,7 +143,7 @@ class Planner:
                 f"these queries run by the reference evaluator ({self._trial.reasons[names[0]]}): "
                 "register them one by one"
             )
-        shard = 0 if found.spread is not None else self.balancer.place(names[0], self.placed)
+        shard = self._place(names[0], found)
         given = {name: tuple(texts) for name, texts in values.items()}
         level = self._level(prepared.query)
         return RegisterMany(tuple(names), spec, given, found.spread, shard, level)

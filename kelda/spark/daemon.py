@@ -6,7 +6,31 @@ forked from here has them in the memory that it shares with its parent.
 
 from __future__ import annotations
 
+import ctypes
+import os
+import signal
+
 from pyspark.daemon import manager
+
+PR_SET_PDEATHSIG = 1  # of Linux's prctl
+
+
+def end_together() -> None:
+    """Let workers end with this process, where the system can do that.
+
+    Spark would go on to use workers whose daemon was killed, beside those of the next daemon. Hosts belong
+    to a daemon, so a shard would have two and stand up again whenever Spark changes from one to the other.
+    """
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "prctl"):
+        return
+    daemon = os.getpid()
+
+    def follow() -> None:
+        if os.getppid() == daemon:  # a worker, not a host that a worker starts
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    os.register_at_fork(after_in_child=follow)
 
 
 def prepare() -> None:
@@ -44,4 +68,5 @@ if __name__ == "__main__":
         import traceback
 
         traceback.print_exc()
+    end_together()
     manager()

@@ -20,6 +20,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ from kelda.runner.sources import PushReader, open_reader
 from kelda.runner.sources.address import read_address
 from kelda.shards.balance import balancer
 from kelda.shards.catalog import CatalogFolder, Drop, Op, Pause, Register, Switch, Warm, whole
-from kelda.shards.merge import merge
+from kelda.shards.merge import Merged, merge
 from kelda.shards.planner import Planner, Setup
 from kelda.shards.shard import News, Outcome
 from kelda.spark.errors import explain
@@ -49,13 +50,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Batch:
-    """What one micro-batch brought, of all queries without a sink of their own."""
+    """What one micro-batch brought. `answers` are those of all queries without a sink of their own; they
+    stay columns of ids until somebody looks."""
 
     id: int
-    answers: list[Answer]
+    merged: Merged
     news: list[News]  # of each shard
+    sunk: frozenset[str] = frozenset()  # queries with sinks
+
+    @cached_property
+    def answers(self) -> list[Answer]:
+        return self.merged.answers(without=self.sunk)
 
     @property
     def rejects(self) -> list[Reject]:
@@ -134,7 +141,7 @@ class Pipeline:
 
     def register(self, spec: QuerySpec, *, sink: str | None = None) -> None:
         """Add a query, from the next batch on. Its answers go to `sink`, or to whoever takes batches."""
-        with self._lock:
+        with self._lock, self.planner.trying():
             if spec.name in self.queries:
                 raise UsageError(
                     f"a query named {spec.name!r} is registered already: drop it, or choose another"
@@ -146,12 +153,12 @@ class Pipeline:
 
     def register_all(self, specs: Sequence[QuerySpec]) -> None:
         """Several at once, as one entry of the catalog."""
-        with self._lock:
+        with self._lock, self.planner.trying():
             self._enter([self.planner.plan(spec) for spec in specs])
 
     def register_many(self, spec: QuerySpec, names: Sequence[str], values: dict[str, Sequence[str]]) -> None:
         """Queries that differ in the values of parameters: `values[p][i]` for the i-th name."""
-        with self._lock:
+        with self._lock, self.planner.trying():
             self._enter([self.planner.plan_many(spec, names, values)])
 
     def drop(self, name: str) -> None:
@@ -300,16 +307,15 @@ class Pipeline:
             self.planner.stand(ops)
             self._stood = max(self._stood, version)
             self._open_sinks(ops)
-            answers = merge(outcomes, self.planner.standing)
+            merged = merge(outcomes, self.planner.standing)
+        news = [outcome.news for outcome in outcomes]
         for name, sink in self._sinks.items():
-            mine = [answer for answer in answers if answer.query == name]
-            if mine:
+            if mine := merged.of(name):
                 sink.write(batch, mine)
         if self._feeds and outcomes:
-            self._feed(batch, answers, [outcome.news for outcome in outcomes])
-        rest = [a for a in answers if a.query not in self._sinks] if self._sinks else answers
-        self._count(batch, outcomes, len(answers))
-        self._take(Batch(batch, rest, [outcome.news for outcome in outcomes]))
+            self._feed(batch, merged, news)
+        self._count(batch, outcomes, len(merged))
+        self._take(Batch(batch, merged, news, frozenset(self._sinks)))
         self._settle()
         if outcomes and all(outcome.news.ended for outcome in outcomes):
             self._ended.set()
@@ -326,14 +332,14 @@ class Pipeline:
                     number = self.run.setup.streams.index(stream)
                     self._feeds[op.name] = StreamSink(self.run.fed(number), query=op.name, run=run)
 
-    def _feed(self, batch: int, answers: list[Answer], news: list[News]) -> None:
+    def _feed(self, batch: int, merged: Merged, news: list[News]) -> None:
         """Answers that are elements of streams, with the time up to which their queries have reported."""
         for name, sink in self._feeds.items():
             level = self.planner.levels[name]
             reported = min(n.reported[level] for n in news if level < len(n.reported))
             if all(n.level_ended(level) for n in news):
                 reported = FOREVER
-            sink.write(batch, [a for a in answers if a.query == name], reported)
+            sink.write(batch, merged.of(name), reported)
 
     def _count(self, batch: int, outcomes: list[Outcome], answers: int) -> None:
         now, figures = time.monotonic(), self.figures

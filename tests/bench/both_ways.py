@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from typing import Any
@@ -24,6 +25,12 @@ BLANK = re.compile(r"_:\w+")
 def load(family: Family, **parameters: Any) -> GraphStore:
     """The stored data of a family."""
     return GraphStore(parse(b"".join(family.stored(**parameters)), RdfFormat.N_TRIPLES))
+
+
+def digest(family: Family, scale: float, stream: dict[str, Any], seed: int) -> str:
+    """Of everything that a family makes with this seed."""
+    parts = [b.stream.encode() + b.text for b in family.stream(**stream, seed=seed)]
+    return hashlib.sha256(b"".join([*parts, *family.stored(scale=scale, seed=seed)])).hexdigest()[:16]
 
 
 def answers_of(

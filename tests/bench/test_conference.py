@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 
 import numpy as np
@@ -11,10 +10,10 @@ import pytest
 from bench.families.conference import FAMILY
 from bench.families.conference.generator import ROOMS, floor_plan, neighbours
 from bench.families.conference.walk_kernels import walk
-from tests.bench.both_ways import answers_of, load, told
+from tests.bench.both_ways import answers_of, digest, load, told
 
 QUERIES = [(q.name, dialect) for q in FAMILY.queries for dialect in q.texts]
-SMALL = {"triples": 1500, "rate": 15, "people": 100, "block": 500}
+SMALL = {"triples": 1500, "rate": 15, "people": 60, "block": 300}
 
 
 @pytest.fixture(scope="module")
@@ -28,21 +27,9 @@ def blocks():
 
 
 def test_the_same_seed_gives_the_same_bytes():
-    def made(seed):
-        stream = FAMILY.stream(**SMALL, seed=seed, burst=0.3, late=0.1, twice=0.05)
-        return hashlib.sha256(
-            b"".join(b.text for b in stream) + b"".join(FAMILY.stored(0.1, seed))
-        ).hexdigest()
-
-    assert made(1) == made(1) != made(2)
-    first = next(FAMILY.stream(triples=1)).text
-    assert first == (
-        b"1406851200000\t<http://localhost/persons/a%d> <http://deri.org/floorplan/detectedAt> "
-        b"<http://deri.org/floorplan/room%d> .\n" % (FIRST_SEEN)
-    )
-
-
-FIRST_SEEN = (0, 0)
+    rough = {**SMALL, "burst": 0.3, "late": 0.1, "twice": 0.05}
+    assert digest(FAMILY, 0.1, rough, seed=1) == "934fe783e96d5c6b"  # also on the next machine
+    assert digest(FAMILY, 0.1, rough, seed=2) != "934fe783e96d5c6b"
 
 
 def test_the_floor_plan_is_that_of_the_paper_in_size():
@@ -115,11 +102,11 @@ def test_the_walk_kernel_does_what_its_text_says():
 
 @pytest.mark.parametrize(("name", "dialect"), QUERIES)
 def test_every_query_answers_and_as_defined(name, dialect, store, blocks):
-    text = FAMILY.query(name).texts[dialect]
-    assert answers_of(text, blocks, store)
-    prefix = blocks[:1]
-    found = answers_of(text, prefix, store)
-    assert told(found) == told(answers_of(text, prefix, store, by_definition=True))
+    text, prefix = FAMILY.query(name).texts[dialect], blocks[:1]
+    found = answers_of(text, blocks, store)
+    early = [answer for answer in found if answer.time <= prefix[-1].until]
+    assert len(found) > len(early)
+    assert told(early) == told(answers_of(text, prefix, store, by_definition=True))
 
 
 @pytest.mark.parametrize("name", ["Q1", "Q5"])

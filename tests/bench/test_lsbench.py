@@ -163,7 +163,7 @@ def sent(
     query: BenchQuery, dialect: str, blocks: list[Block], store: GraphStore, by_definition: bool = False
 ) -> Counter[Any]:
     """All answers, as a bag of (time, sign, bindings)."""
-    return told(answers_of(FAMILY, query.texts[dialect], blocks, store, by_definition=by_definition))
+    return told(answers_of(query.texts[dialect], blocks, store, by_definition=by_definition))
 
 
 @pytest.mark.parametrize("query", CONTINUOUS, ids=lambda q: q.name)

@@ -53,7 +53,7 @@ def test_the_same_seed_gives_the_same_bytes(blocks):
 def test_the_bytes_are_these_everywhere():
     """On another machine, or another version of numpy, they must not change."""
     made = b"".join(b.stream.encode() + b.text for b in stream(**TINY))
-    assert hashlib.sha256(made).hexdigest()[:16] == "e6f323af094b35fe"
+    assert hashlib.sha256(made).hexdigest()[:16] == "2e65090b197636c5"
     assert hashlib.sha256(b"".join(stored(scale=30))).hexdigest()[:16] == "e36588ae5d1d6f21"
 
 
@@ -66,7 +66,7 @@ def test_every_line_is_read(blocks):
         assert columns.t is not None and columns.t[-1] == block.until and (np.diff(columns.t) >= 0).all()
         assert columns.t[0] > newest.get(block.stream, 0)
         newest[block.stream] = block.until
-    assert 0.75 * SMALL["triples"] < sum(b.triples for b in blocks) <= SMALL["triples"]
+    assert 0 <= sum(b.triples for b in blocks) - SMALL["triples"] < 4_000
 
 
 def test_rides_fit_together(blocks):
@@ -111,7 +111,7 @@ def sent(
     query: BenchQuery, dialect: str, blocks: list[Block], store: GraphStore, by_definition: bool = False
 ) -> Counter[Any]:
     """All answers, as a bag of (time, sign, bindings)."""
-    return told(answers_of(FAMILY, query.texts[dialect], blocks, store, by_definition=by_definition))
+    return told(answers_of(query.texts[dialect], blocks, store, by_definition=by_definition))
 
 
 @pytest.mark.parametrize("query", FAMILY.queries, ids=lambda q: q.name)

@@ -12,7 +12,7 @@ from kelda.lang.algebra import Output
 from kelda.plan.partition import Spread
 from kelda.plan.shape import QUERY
 from kelda.rdf.dictionary import Dictionary
-from kelda.shards.merge import merge
+from kelda.shards.merge import Merged, merge
 from kelda.shards.planner import Standing
 from kelda.shards.shard import News, Outcome, Told
 from tests.shards.worlds import PREFIX
@@ -44,7 +44,13 @@ def outcome(*rows: Row, names: tuple[str, ...] = ("q",), numbers: list[int] | No
     return Outcome([told], [], dictionary.entries(), News(), 1, {}, [], b"")
 
 
-def lines(answers: list[Answer]) -> list[str]:
+def lines(merged: Merged) -> list[str]:
+    assert len(merged) == len(merged.answers())
+    assert sorted(merged.times.tolist()) == [answer.time for answer in merged.answers()]
+    return written(merged.answers())
+
+
+def written(answers: list[Answer]) -> list[str]:
     return [f"{a.query} {a.time}{a.sign}{a.bindings['y'].value[-1]}" for a in answers if a.bindings]
 
 
@@ -76,17 +82,18 @@ def test_rows_of_equal_value_count_as_often_as_they_are() -> None:
     twice = outcome((1, 1, "a"), (1, 1, "a"))
     once = outcome((1, -1, "a"), (2, 1, "b"), (2, 1, "b"))
     assert lines(merge([twice, once], standing(Output.CHANGES, True, "q"))) == ["q 1+a", "q 2+b", "q 2+b"]
-    assert len(merge([twice, twice], standing(Output.RSTREAM, True, "q"))) == 4, (
-        "all that holds is never netted"
-    )
+    assert len(merge([twice, twice], standing(Output.RSTREAM, True, "q"))) == 4, "what holds is never netted"
 
 
 def test_queries_of_one_network_keep_their_names() -> None:
     one = outcome((1, 1, "a"), (1, 1, "b"), names=("p", "q"), numbers=[0, 1])
     two = outcome((1, 1, "c"), (2, -1, "b"), names=("q", "r"), numbers=[1, 0])
     known = standing(Output.CHANGES, False, "p", "q", "r")
-    assert sorted(lines(merge([one, two], known))) == ["p 1+a", "q 1+b", "q 2-b", "r 1+c"]
+    found = merge([one, two], known)
+    assert sorted(lines(found)) == ["p 1+a", "q 1+b", "q 2-b", "r 1+c"]
+    assert written(found.of("q")) == ["q 1+b", "q 2-b"]
+    assert sorted(written(found.answers(without={"q"}))) == ["p 1+a", "r 1+c"]
 
 
 def test_nothing_is_said_of_a_query_that_is_gone() -> None:
-    assert merge([ONE, TWO], standing(Output.CHANGES, False, "another")) == []
+    assert lines(merge([ONE, TWO], standing(Output.CHANGES, False, "another"))) == []

@@ -63,7 +63,7 @@ class Work:
 def answers(work: Work, reply: Reply) -> list[str]:
     number, outcome = pickle.loads(reply.told)
     assert number == 0 and isinstance(outcome, Outcome)
-    return sorted(answer.to_json() for answer in merge([outcome], work.planner.standing))
+    return sorted(answer.to_json() for answer in merge([outcome], work.planner.standing).answers())
 
 
 @pytest.fixture
@@ -148,15 +148,16 @@ def test_errors_come_back_as_they_were(work: Work) -> None:
     host = Host(work.run, 0)
     reply = taken(host, work, 0)
     work.keep(reply)
-    # Two terms with one id: what a collision would look like, made by hand.
-    dictionary = Dictionary()
-    elements = encoded([event(20, "n1", "p", "a-name-too-long-to-be-inside")], dictionary)
+    # Another term under an id that the host knows already: a collision, made by hand.
+    forged = Dictionary()
+    elements = encoded([event(20, "n1", "p", "n2")], forged)
     (part,) = cut(elements, 0, 1, 1, elements.s * 0 + 1)
-    entries = dictionary.entries()
-    forged = entries._replace(texts=entries.texts.copy())
-    forged.texts[8] ^= 1
-    with pytest.raises(IdCollisionError, match="one id|same id|hash"):
-        host.take(1, work.stamp, [pickle.dumps((1, [part], forged), 5)])
+    other = Dictionary()
+    for id, name in zip((elements.s[0], elements.p[0], elements.o[0]), ("nobody", "p", "n2"), strict=True):
+        other.add(int(id), f"<http://ex/{name}>")
+    with pytest.raises(IdCollisionError, match="nobody"):
+        host.take(1, work.stamp, [pack([part], other, 1)])
+    host.stand_up(work.stamp, work.memory, work.segments)
     with pytest.raises(RuntimeError, match="UnpicklingError") as told:
         host.take(1, work.stamp, [b"no parcel"])
     assert not isinstance(told.value, KeldaError)

@@ -1,24 +1,24 @@
-"""The whole pipeline in a real Spark: the same answers as without it, whatever the batches."""
+"""A job in a real Spark: the same answers as without it, whatever the batches and shards."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
+import tempfile
 from pathlib import Path
 
 import pytest
-from pyoxigraph import Literal
 
 from kelda.engine.answer import Answer
 from kelda.errors import InputError, KeldaError, QueryError, UsageError
-from kelda.rdf.event import Reject
+from kelda.rdf.dictionary import Dictionary
 from kelda.runner import reference_runner
 from kelda.runner.job import Job, QuerySpec, StreamSource
-from kelda.spark.pipeline import Batch, Ledger, run
-from tests.spark import standin
+from kelda.shards.merge import Merged
+from kelda.spark.pipeline import Batch, Figures, Pipeline
+from kelda.spark.run import Ledger, run
+from tests.spark.scene import MASTER, PATIENCE, Told, checkpoints, hosts, until
 
 spark = pytest.mark.spark
-MASTER = "local[2]"
 
 HEAT = """
 PREFIX : <http://ex/>
@@ -33,30 +33,9 @@ SELECT (COUNT(?t) AS ?n) WHERE { STREAM :heat [RANGE 4s SLIDE 2s] { ?s :value ?t
 BUILT = """
 PREFIX : <http://ex/>
 CONSTRUCT { ?who :was _:there . _:there :in ?room } WHERE { STREAM :people [NOW] { ?who :in ?room } }"""
-
-
-class Told:
-    """A progress that keeps what it hears."""
-
-    def __init__(self) -> None:
-        self.events: Counter[str] = Counter()
-        self.bytes: Counter[str] = Counter()
-        self.lates: Counter[str] = Counter()
-        self.rejects: list[Reject] = []
-        self.finished = False
-
-    def read(self, stream: str, events: int, bytes: int) -> None:
-        self.events[stream] += events
-        self.bytes[stream] += bytes
-
-    def rejected(self, reject: Reject) -> None:
-        self.rejects.append(reject)
-
-    def late(self, stream: str, count: int) -> None:
-        self.lates[stream] += count
-
-    def done(self) -> None:
-        self.finished = True
+DESCRIBED = """
+PREFIX : <http://ex/>
+DESCRIBE ?room WHERE { STREAM :people [RANGE 2s] { ?who :in ?room } }"""
 
 
 def job_in(folder: Path, batch_events: int = 10_000, strict: bool = False, bad: bool = False) -> Job:
@@ -82,8 +61,9 @@ def job_in(folder: Path, batch_events: int = 10_000, strict: bool = False, bad: 
         + "".join(f":s{i} :room :r{i % 2} .\n" for i in range(4))
         + '\n:r0 :name "Küche" . :r1 :name "hall"@en .\n'
     )
+    texts = {"heat": HEAT, "how-many": HOW_MANY, "built": BUILT, "described": DESCRIBED}
     return Job(
-        queries=(QuerySpec("heat", HEAT), QuerySpec("how-many", HOW_MANY), QuerySpec("built", BUILT)),
+        queries=tuple(QuerySpec(name, text) for name, text in texts.items()),
         streams=tuple(
             StreamSource(f"http://ex/{name}", str(folder / f"{name}.tsnt"))
             for name in ("heat", "people", "silence")
@@ -94,12 +74,15 @@ def job_in(folder: Path, batch_events: int = 10_000, strict: bool = False, bad: 
     )
 
 
-def small_job(folder: Path, values: list[str], batch_events: int = 10) -> Job:
-    """One stream for the stand-in evaluator: an element a second."""
-    lines = [f'{1000 * i}\t<http://ex/s> <http://ex/p> "{value}" .\n' for i, value in enumerate(values)]
+def small_job(folder: Path, events: int, batch_events: int = 10) -> Job:
+    """One stream, an element a second, and how many there were in the last five."""
+    lines = [f"{1000 * i}\t<http://ex/s> <http://ex/p> <http://ex/o{i % 3}> .\n" for i in range(events)]
     (folder / "a.tsnt").write_text("".join(lines))
+    text = "SELECT ?o (COUNT(*) AS ?n) { STREAM <http://ex/a> [RANGE 5s] { ?s ?p ?o } } GROUP BY ?o"
     return Job(
-        queries=(), streams=(StreamSource("http://ex/a", str(folder / "a.tsnt")),), batch_events=batch_events
+        queries=(QuerySpec("q", text),),
+        streams=(StreamSource("http://ex/a", str(folder / "a.tsnt")),),
+        batch_events=batch_events,
     )
 
 
@@ -116,73 +99,85 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @spark
-@pytest.mark.parametrize("batch_events", [10_000, 13, 5])
-def test_same_answers_as_the_reference(tmp_path: Path, expected: list[str], batch_events: int) -> None:
+@pytest.mark.parametrize(
+    ("shards", "batch_events", "bad"), [(1, 13, True), (2, 10_000, False), (5, 5, False)]
+)
+def test_same_answers_as_the_reference(
+    tmp_path: Path, expected: list[str], shards: int, batch_events: int, bad: bool
+) -> None:
     told = Told()
-    job = job_in(tmp_path, batch_events)
-    answers = list(run(job, master=MASTER, progress=told))
+    before = checkpoints()
+    job = job_in(tmp_path, batch_events, bad=bad)
+    answers = list(run(job, master=MASTER, progress=told, shards=shards))
     assert sorted_lines(answers) == expected
     assert [a.time for a in answers] == sorted(a.time for a in answers)
+
     assert told.finished
     assert told.events == {"http://ex/heat": 25, "http://ex/people": 17, "http://ex/silence": 0}
     assert told.bytes == {stream.iri: Path(stream.path).stat().st_size for stream in job.streams}
     assert told.lates == {"http://ex/heat": 1}
+    rejects = [(Path(r.source).name, r.line) for r in told.rejects]
+    assert rejects == ([("heat.tsnt", 6), ("heat.tsnt", 27)] if bad else [])
+
+    assert not [folder for folder in checkpoints() - before if (folder / "taken.json").exists()]
+    until(lambda: not hosts(), "hosts end with their run", 3.0)
 
 
 @spark
-def test_rejects_are_counted_and_the_rest_goes_on(tmp_path: Path, expected: list[str]) -> None:
-    told = Told()
-    answers = list(run(job_in(tmp_path, 13, bad=True), master=MASTER, progress=told))
-    assert sorted_lines(answers) == expected
-    assert [(Path(r.source).name, r.line) for r in told.rejects] == [("heat.tsnt", 6), ("heat.tsnt", 27)]
+def test_taken_up_again_where_it_was_left(tmp_path: Path) -> None:
+    job = small_job(tmp_path, 40)
+    checkpoint = str(tmp_path / "checkpoint")
+    wanted = list(reference_runner.run(job))
+    first = run(job, master=MASTER, checkpoint=checkpoint, shards=2)
+    found = [next(first) for _ in range(len(wanted) // 3)]  # to the middle of a batch
+    first.close()  # type: ignore[attr-defined]
+    until(lambda: not hosts(), "hosts end when nobody takes answers any more", 3.0)
+
+    other = Job((QuerySpec("q", job.queries[0].text.replace("5s", "6s")),), job.streams, batch_events=10)
+    with pytest.raises(UsageError, match="another job"):
+        run(other, checkpoint=checkpoint, shards=2)
+    with pytest.raises(UsageError, match="another job"):
+        run(job, checkpoint=checkpoint, shards=3)
+
+    found += run(job, master=MASTER, checkpoint=checkpoint, shards=2)
+    assert sorted_lines(found) == sorted_lines(wanted)
+    assert list(run(job, master=MASTER, checkpoint=checkpoint, shards=2)) == [], "all was taken"
 
 
 @spark
-def test_strict_stops_at_the_first_bad_record(tmp_path: Path) -> None:
+def test_errors_are_told_as_what_they_are(tmp_path: Path) -> None:
     told = Told()
     with pytest.raises(InputError, match=r"heat\.tsnt, line 6: (.|\n)*without --strict"):
         list(run(job_in(tmp_path, strict=True, bad=True), master=MASTER, progress=told))
     assert not told.finished
 
+    # Of ours, in a host: it loads the stored graphs, and they are not what they were a moment ago.
+    answers = run(job_in(tmp_path), master=MASTER, shards=2)
+    (tmp_path / "building.ttl").write_text("this is no Turtle")
+    with pytest.raises(InputError, match=r"building\.ttl"):
+        next(answers)
 
-@spark
-def test_taken_up_again_where_it_was_left(tmp_path: Path) -> None:
-    job = small_job(tmp_path, ["x"] * 40)
-    checkpoint = str(tmp_path / "checkpoint")
-    wanted = list(run(job, master=MASTER, prepare=standin.prepare))
-    first = run(job, master=MASTER, checkpoint=checkpoint, prepare=standin.prepare)
-    left_at = 14  # in the second batch
-    found = [next(first) for _ in range(left_at)]
-    first.close()  # type: ignore[attr-defined]
-    found += run(job, master=MASTER, checkpoint=checkpoint, prepare=standin.prepare)
-    assert found == wanted and len(wanted) == 40
-    assert wanted[-1].bindings is not None and wanted[-1].bindings["total"] == Literal(40)
-    assert list(run(job, master=MASTER, checkpoint=checkpoint, prepare=standin.prepare)) == [], (
-        "all was taken"
-    )
+    # Of ours, in the process that opens the streams.
+    answers = run(job_in(tmp_path), master=MASTER)
+    (tmp_path / "people.tsnt").unlink()
+    with pytest.raises(KeldaError, match=r"people\.tsnt"):
+        next(answers)
 
+    # Not ours, where answers are taken: one sentence, and where to look.
+    def take(batch: Batch) -> None:
+        raise ZeroDivisionError("told to crash")
 
-@spark
-def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    before = {path.name for path in tmp_path.iterdir()}
-    job = small_job(tmp_path, ["x"] * 3)
-    assert len(list(run(job, master=MASTER, prepare=standin.prepare))) == 3
-    left = {path.name for path in tmp_path.iterdir()} - before - {"a.tsnt"}
-    assert not [name for name in left if name.startswith("kelda-checkpoint")]
-
-
-@spark
-def test_an_error_of_ours_in_a_worker_comes_back_as_it_was(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"^told to fail$"):
-        list(run(small_job(tmp_path, ["x", "fail"]), master=MASTER, prepare=standin.prepare))
-
-
-@spark
-def test_a_crash_in_a_worker_is_told_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(KeldaError, match="ZeroDivisionError: told to crash") as told:
-        list(run(small_job(tmp_path, ["x", "crash"]), master=MASTER, prepare=standin.prepare))
-    assert len(str(told.value).splitlines()) == 2
+    job = small_job(tmp_path, 3)
+    pipeline = Pipeline(job.streams, tmp_path / "checkpoint", take=take)
+    pipeline.register_all(job.queries)
+    pipeline.start(MASTER)
+    try:
+        with pytest.raises(KeldaError, match="ZeroDivisionError: told to crash") as crash:
+            pipeline.wait(PATIENCE)
+    finally:
+        pipeline.stop()
+    assert len(str(crash.value).splitlines()) == 2
+    until(lambda: not hosts(), "hosts end with their run, however it ended", 3.0)
 
 
 # ------------------------------------------------------------- what needs no Spark to be refused
@@ -199,18 +194,69 @@ def test_a_missing_file_is_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "building.ttl").unlink()
     with pytest.raises(InputError, match=r"building\.ttl"):
         run(job)
+    (tmp_path / "heat.tsnt").unlink()
+    with pytest.raises(InputError, match=r"heat\.tsnt"):
+        run(job)
+
+
+def test_a_refused_job_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    with pytest.raises(UsageError, match="no balancing strategy"):
+        run(job_in(tmp_path), balance="luck")
+    with pytest.raises(UsageError, match="1 to 63"):
+        run(job_in(tmp_path), shards=64)
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_checkpoint_is_a_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="folder"):
         run(job_in(tmp_path), checkpoint="s3://bucket/x")
+    (tmp_path / "letter").mkdir()
+    (tmp_path / "letter" / "letter.txt").write_text("dear")
+    with pytest.raises(UsageError, match="not a checkpoint"):
+        run(job_in(tmp_path), checkpoint=str(tmp_path / "letter"))
+
+
+def test_a_query_that_was_refused_can_be_registered_when_it_is_mended(tmp_path: Path) -> None:
+    job = small_job(tmp_path, 3)
+    pipeline = Pipeline(job.streams, tmp_path / "checkpoint", shards=2)
+    (query,) = job.queries
+    with pytest.raises(UsageError, match="what kind of sink"):
+        pipeline.register(query, sink="answers.nonsense")
+    with pytest.raises(QueryError):
+        pipeline.register_all([query, QuerySpec("r", "SELECT")])
+    assert pipeline.queries == []
+    pipeline.register(query, sink=str(tmp_path / "answers.ndjson"))
+    assert pipeline.queries == ["q"] and "over 2 shards by ?o" in pipeline.explain("q")
+    with pytest.raises(UsageError, match="registered already"):
+        pipeline.register(query)
+    for call in (pipeline.drop, pipeline.pause, pipeline.explain):
+        with pytest.raises(UsageError, match="no query named 'r' is registered; there are: q"):
+            call("r")
+    with pytest.raises(UsageError, match="cannot move"):
+        pipeline.move("q", 1)
+
+    again = Pipeline(job.streams, tmp_path / "checkpoint", shards=2)
+    assert again.queries == ["q"] and again.explain("q") == pipeline.explain("q")
+    again.drop("q")
+    assert Pipeline(job.streams, tmp_path / "checkpoint", shards=2).queries == []
+
+
+def test_figures_for_machines() -> None:
+    figures = Figures(batch=3, events=10, shard_seconds=[0.5, 0.25])
+    told = json.loads(figures.json())
+    assert told["batch"] == 3 and told["shard_seconds"] == [0.5, 0.25] and told["lag_seconds"] is None
+    assert set(told) == set(Figures.__slots__)
 
 
 # ------------------------------------------------------------------------------------- ledger
 
 
 def some(batch: int, *times: int) -> Batch:
-    return Batch(batch, [Answer("q", time, "+", bindings={}) for time in times], [])
+    answers = [Answer("q", time, "+", bindings={}) for time in times]
+    return Batch(batch, Merged([], Dictionary(), answers), [])
 
 
 def test_ledger_remembers_what_was_taken(tmp_path: Path) -> None:
@@ -223,16 +269,10 @@ def test_ledger_remembers_what_was_taken(tmp_path: Path) -> None:
     assert list(again.hand_out(some(0, 1, 2))) == []
     assert [a.time for a in again.hand_out(some(1, 3, 4, 5))] == [4, 5]
     assert [a.time for a in again.hand_out(some(2, 6))] == [6]
-    assert json.loads((tmp_path / "kelda.json").read_text())["batch"] == 2
+    assert json.loads((tmp_path / "taken.json").read_text())["batch"] == 2
 
 
 def test_ledger_refuses_the_checkpoint_of_another_job(tmp_path: Path) -> None:
     Ledger(tmp_path, Job(queries=()))
     with pytest.raises(UsageError, match="another job"):
         Ledger(tmp_path, Job(queries=(), t0=1))
-
-
-def test_ledger_refuses_a_folder_with_other_things(tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(UsageError, match="not a checkpoint"):
-        Ledger(tmp_path, Job(queries=()))

@@ -1,8 +1,8 @@
 """Sensors of a city and what they report, after CityBench: eleven streams, and a repository of the sensors.
 
 The streams are those of Aarhus that CityBench's queries read: two roads, two car parks, the weather, where a
-user is, and five sensors of air pollution. In each round every sensor reports once: 87 triples. As in the data
-of Aarhus, coordinates in the repository are doubles and those of events decimals; the user's are decimals too.
+user is, and five sensors of air pollution. In each round every sensor reports once: 87 triples. As in the
+data of Aarhus, coordinates of sensors are doubles, those of events decimals; the user's are decimals too.
 """
 
 from __future__ import annotations

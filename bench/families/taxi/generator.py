@@ -96,20 +96,25 @@ def stream(
     late        share of elements that come up to `late_by` ms after others of a later time
     duplicates  share of elements that come twice
 
-    Rides that are under way when the stream ends are not dropped off any more.
+    The rate is reached when the first rides have ended. Those that are under way when the stream ends
+    are not dropped off any more.
     """
     rng = generator(seed)
     zones = Choice.power_law(ZONES, zone_skew)
     taxis = Choice.power_law(scale, taxi_skew) if taxi_skew else None
     every = 1000 * PER_RIDE / rate  # milliseconds from one pick-up to the next
-    made = 0
+    begun = made = 0
     under_way = dict.fromkeys(COLUMNS, np.zeros(0, np.int64))
-    for span in rounds(triples, rate, block):
+    # Before the first drop-offs a ride is a third of its triples: at most three times as long as asked for.
+    for span in rounds(3 * triples, rate, min(block, max(1, triples // 8))):
+        if made >= triples:
+            break
         times, end = instants(rng, span, every, burst, 600_000)
-        rides = _rides(rng, made, START + times, taxis, scale, zones)
-        made += len(times)
-        if len(rides["t"]):
-            yield _block(rng, "pickup", rides, late, late_by, duplicates)
+        rides = _rides(rng, begun, START + times, taxis, scale, zones)
+        begun += len(times)
+        if len(times):
+            yield (told := _block(rng, "pickup", rides, late, late_by, duplicates))
+            made += told.triples
         rides = {**rides, "t": rides["t"] + 1000 * rides["seconds"]}
         under_way = {name: np.concatenate([under_way[name], rides[name]]) for name in COLUMNS}
         order = np.argsort(under_way["t"], kind="stable")
@@ -117,8 +122,9 @@ def stream(
         dropped = {name: column[order[:done]] for name, column in under_way.items()}
         under_way = {name: column[order[done:]] for name, column in under_way.items()}
         if done:
-            yield _block(rng, "dropoff", dropped, late, late_by, duplicates)
-            yield _block(rng, "fare", dropped, late, late_by, duplicates)
+            for name in ("dropoff", "fare"):
+                yield (told := _block(rng, name, dropped, late, late_by, duplicates))
+                made += told.triples
 
 
 def _rides(

@@ -1,0 +1,164 @@
+"""A pipeline that runs on: queries come, go, pause and move, hosts are killed, and it is started again.
+
+The reference evaluator is told the same at the same places of the streams, and says what is expected.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from kelda.engine.answer import Answer
+from kelda.engine.reference import ReferenceEvaluator
+from kelda.errors import UsageError
+from kelda.lang import parse
+from kelda.lang.algebra import Output
+from kelda.rdf.event import Event
+from kelda.rdf.writers import write_tsnt
+from kelda.runner.job import QuerySpec, StreamSource
+from kelda.spark.pipeline import Batch, Pipeline
+from tests.shards.worlds import PREFIX, event
+from tests.spark.scene import MASTER, hosts, sockets, until
+
+A, B = "http://ex/a", "http://ex/b"
+JOINED = PREFIX + "SELECT ?x ?y ?z { STREAM :a [RANGE 8ms] { ?x :p ?y } STREAM :b [TRIPLES 4] { ?x :q ?z } }"
+EACH = PREFIX + "SELECT ?x (COUNT(*) AS ?n) { STREAM :a [RANGE 6ms] { ?x :p ?y } } GROUP BY ?x"
+COUNTED = PREFIX + "SELECT (COUNT(*) AS ?n) { STREAM :a [RANGE 5ms] { ?x :p ?y } }"
+
+
+class Twins:
+    """A pipeline over a stream that is pushed and a file that grows, and a reference evaluator beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.tail = folder, folder / "b.tsnt"
+        self.tail.touch()
+        self.reference = ReferenceEvaluator()
+        for stream in (A, B):
+            self.reference.add_stream(stream, from_start=True)
+        self.expected: list[Answer] = []
+        self.found: list[Answer] = []
+        self.time = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Start, or start again with the same folder."""
+        streams = (StreamSource(A, "push:", "tsnt"), StreamSource(B, f"tail:{self.tail}"))
+        self.pipeline = Pipeline(streams, self.folder / "checkpoint", shards=2, take=self.take)
+        self.sent = 0
+
+    def take(self, batch: Batch) -> None:
+        self.found += batch.answers
+
+    def register(self, name: str, text: str, sink: str | None = None) -> None:
+        spec = QuerySpec(name, text, output="changes")
+        self.reference.register(name, parse(text), output=Output.CHANGES)
+        self.pipeline.register(spec, sink=sink)
+
+    def say(self, count: int) -> None:
+        """So many more elements on both streams; back when they have been taken."""
+        times = range(self.time + 1, self.time + count + 1)
+        self.time += count
+        for stream, letter in ((A, "p"), (B, "q")):
+            events = [event(t, f"n{t * t % 5}", letter, t % 7) for t in times]
+            self.expected += self.reference.push(stream, events)
+            (self.push if stream == A else self.append)(events)
+        self.sent += 2 * count
+        until(lambda: self.pipeline.figures.events == self.sent, f"{self.sent} events taken")
+
+    def push(self, events: list[Event]) -> None:
+        self.pipeline.pushed[0].push(events)
+
+    def append(self, events: list[Event]) -> None:
+        with open(self.tail, "ab") as file:
+            write_tsnt(events, file)
+
+    def agree(self) -> None:
+        assert lines(self.found) == lines([a for a in self.expected if a.query != "joined"])
+
+
+def lines(answers: list[Answer]) -> list[str]:
+    return [line for _, _, line in sorted((a.time, a.query, a.to_json()) for a in answers)]
+
+
+@pytest.mark.spark
+def test_a_day_in_the_life(tmp_path: Path) -> None:
+    twins = Twins(tmp_path)
+    sink = tmp_path / "joined.ndjson"
+    twins.register("joined", JOINED, sink=str(sink))
+    twins.pipeline.start(MASTER, to_the_end=False)
+    try:
+        twins.say(5)
+        processes = hosts()
+        assert sorted(processes.values()) == [0, 1]
+
+        # Registered while nothing happens: from the next element on.
+        twins.register("each", EACH)
+        twins.register("counted", COUNTED)
+        twins.say(5)
+        twins.agree()
+        assert {a.query for a in twins.found} == {"each", "counted"}
+        assert min(a.time for a in twins.found) == 5, "the instant 5 was not over yet"
+
+        # A host dies; its shard stands up in another process.
+        killed = next(process for process, shard in processes.items() if shard == 0)
+        os.kill(killed, signal.SIGKILL)
+        twins.say(7)
+        twins.agree()
+        assert twins.pipeline.figures.rebuilt == 1
+        assert sorted(hosts().values()) == [0, 1] and killed not in hosts()
+
+        # Paused: silent. Then what has changed meanwhile, at once.
+        twins.pipeline.pause("each")
+        twins.reference.pause("each")
+        silent = len([a for a in twins.found if a.query == "each"])
+        twins.say(6)
+        assert len([a for a in twins.found if a.query == "each"]) == silent
+        twins.pipeline.pause("each", False)
+        twins.reference.pause("each", False)
+
+        # Moved: the other shard warms up, then answers.
+        place = twins.pipeline.planner.placed["counted"]
+        twins.pipeline.move("counted", 1 - place)
+        for _ in range(4):
+            twins.say(3)
+        twins.agree()
+        assert twins.pipeline.planner.placed["counted"] == 1 - place
+        assert f"(shard {1 - place})" in twins.pipeline.explain("counted")
+
+        # Dropped.
+        twins.pipeline.drop("each")
+        twins.reference.drop("each")
+        twins.say(3)
+        twins.agree()
+        with pytest.raises(UsageError, match="no query named 'each'"):
+            twins.pipeline.explain("each")
+
+        figures = json.loads(twins.pipeline.figures.json())
+        assert figures["events"] == 2 * twins.time and figures["stream_time"] == twins.time - 1
+        assert figures["answers"] > 0 and figures["segments"] > 0 and len(figures["shard_seconds"]) == 2
+        assert figures["late"] == figures["rejected"] == 0
+    finally:
+        twins.pipeline.stop()
+    until(lambda: not hosts(), "hosts end with their run", 3.0)
+    assert sockets(twins.pipeline.run.id) == []
+
+    # The next day: the queries are there, with their sinks, and go on.
+    twins.begin()
+    assert sorted(twins.pipeline.queries) == ["counted", "joined"]
+    twins.pipeline.start(MASTER, to_the_end=False)
+    try:
+        twins.say(4)
+        twins.register("each", EACH)
+        twins.say(4)
+        twins.pipeline.pushed[0].end()
+    finally:
+        twins.pipeline.stop()
+    twins.agree()
+    written = [line for line in sink.read_text().splitlines() if line]
+    assert sorted(written) == sorted(a.to_json() for a in twins.expected if a.query == "joined")
+    assert len(written) > 20
+    until(lambda: not hosts(), "hosts end with their run", 3.0)
