@@ -85,8 +85,8 @@ def index(window: int, distinct: int) -> dict[str, float]:
     slots_used = 1 << (2 * min(distinct, window) - 1).bit_length()  # at most half full, as the engine has it
     slots = np.full((slots_used, 2), kernels.EMPTY)
     chain = kernels.VALUES + 1
-    leaves = np.array([[0, capacity - 1, chain + 1, 0, 0, 0, -1, 0]])
-    indexes = np.array([[0, 0, len(slots), 0, chain, kernels.VALUES]])
+    leaves = np.array([[0, capacity - 1, chain + 1, 0, 0, 0, -1, 1, 0]])
+    indexes = np.array([[0, 0, len(slots), 0, chain, 1, kernels.VALUES]])
     cells = np.zeros(capacity * (chain + 1), np.int64)
     when = np.arange(rows)
     kernels.append(cells, leaves, 0, ids[np.resize(order, rows)][None, :], when, when + window, when)

@@ -212,7 +212,7 @@ def measure(
         "output": output.name.lower(),
         "median_ms": float(np.median(wall)),
         "p99_ms": float(np.percentile(wall, 99)),
-        "cpu_ms": float(np.mean(cpu)),
+        "cpu_ms": float(np.median(cpu)),
         "triples_per_step": triples // steps,
         "answers_per_step": answers / steps,
     }

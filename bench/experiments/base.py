@@ -110,8 +110,8 @@ def shown(column: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        form = FIGURES.get(column, ("", ",.0f" if isinstance(value, int) or value >= 1000 else ",.4g"))[1]
-        return format(value, form or ",")
+        plain = ",.0f" if isinstance(value, int) else ",.2f" if abs(value) >= 1 else ",.3g"
+        return format(value, FIGURES.get(column, ("", plain))[1] or plain)
     return str(value)
 
 

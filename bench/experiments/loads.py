@@ -116,8 +116,9 @@ EXPERIMENTS = (
         title="Latency at a fixed rate, counted from when an element was due",
         columns=("offered_per_s", "p50_ms", "p95_ms", "p99_ms", "kept_up", "cpu_us", "answers", "checked"),
         cases=rate_cases,
-        differs="Steps of 100 ms of the stream are given when their last element is due; the clock of the "
-        "stream is the clock on the wall. The first fifth is warm-up.",
+        differs="Steps of 100 ms of the stream are given when their last instant is due, and end with a "
+        "heart-beat; the clock of the stream is the clock on the wall. The first fifth is warm-up. Kept up: "
+        "less than a second behind, at the median and at the end.",
         plots=(Plot("rate", "p99_ms", "query"),),
         missing=some_family,
     ),

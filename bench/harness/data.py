@@ -31,14 +31,17 @@ def whole(blocks: Iterable[Block], streams: Iterable[str]) -> list[Step]:
 
 
 def by_time(blocks: Iterable[Block], streams: Iterable[str], step: int) -> list[Step]:
-    """Steps of `step` ms of stream time, all streams together; what comes late goes with its neighbours."""
+    """Steps of `step` ms of stream time, all streams together; what comes late goes with its neighbours.
+
+    A step ends with the instant it is named by, (k - 1) * step < t <= k * step: a window that closes then is
+    complete with the step."""
     wanted = set(streams)
     steps: dict[int, dict[str, list[Piece]]] = {}
     for block in blocks:
         if block.stream not in wanted:
             continue
         starts, times = _lines(block.text)
-        number = np.maximum.accumulate(times) // step
+        number = -(-np.maximum.accumulate(times) // step)
         for first, last in _runs(number):
             text = block.text[starts[first] : starts[last]]
             piece = Piece(block.stream, text, last - first, int(times[first:last].max()))

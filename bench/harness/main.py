@@ -11,7 +11,7 @@ from rich.text import Text
 from bench.experiments import EXPERIMENTS, QUICK, find
 from bench.harness import compare as comparing
 from bench.harness import html, tables
-from bench.harness.report import Report, begin, load
+from bench.harness.report import Report, Result, begin, load
 from bench.harness.run import run
 from kelda.errors import UsageError
 
@@ -63,19 +63,24 @@ def bench(
     everything = quick and not names
     experiments = find(names or (list(QUICK) if quick else list(EXPERIMENTS)))
     report = begin(_command(names, quick, full), {"names": [e.name for e in experiments], "full": full})
+
+    def tell(result: Result) -> None:
+        tables.show(result, console)
+        if json_file is not None:
+            report.save(json_file)  # hours of figures are not lost when a later one goes wrong
+
     run(
         experiments,
         report,
         full=full,
         seconds=QUICK_SECONDS if everything else None,
         most=QUICK_CASES if everything else None,
-        on_result=lambda result: tables.show(result, console),
+        on_result=tell,
     )
     console.print("\n" + tables.summary(report))
     if everything and html_file is None:
         html_file = Path("build", "kelda-bench.html")
     if json_file is not None:
-        report.save(json_file)
         console.print(f"figures: {json_file}")
     if html_file is not None:
         html.write(report, html_file)

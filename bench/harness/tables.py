@@ -97,4 +97,10 @@ def wrong(report: Report) -> list[str]:
         for result in report.results
         for row in result.rows
         if row.get("figures", {}).get("checked_equal") is False
+    ] + [
+        f"{result.name} {row['label']}: {row['figures']['answers']}, and the other has "
+        f"{row['figures'].get('theirs_answers')}"
+        for result in report.results
+        for row in result.rows
+        if row.get("figures", {}).get("same_answers") is False
     ]

@@ -29,6 +29,7 @@ from kelda.engine.window_join_kernels import (
     ENTER,
     EQUAL,
     FADES,
+    HELD,
     INDEXES,
     JOINED,
     KEYS,
@@ -97,7 +98,7 @@ class WindowJoin:
         self._leaf = np.zeros((k, INDEXES), np.int64)  # as the kernels take it
         self._indexes: list[_Index] = []
         self._by_key: dict[tuple[int, tuple[int, ...]], int] = {}
-        self._index_table = np.zeros((0, KEYS + 1), np.int64)  # as the kernels take it
+        self._index_table = np.zeros((0, KEYS), np.int64)  # as the kernels take it
         self._slots = np.zeros((0, 2), np.int64)
         self._alive = [0.0] * k  # rows that stand at one time, about
         self._samples = [np.zeros((len(leaf.columns), 0), np.int64) for leaf in leaves]
@@ -368,9 +369,9 @@ class WindowJoin:
             self._indexes.append(_Index(leaf, keys, int(self._leaf[leaf, STRIDE])))
             self._lay_out(self._rooms)
             widest = max(len(index.keys) for index in self._indexes)
-            table = np.full((d + 1, KEYS + widest), -1, np.int64)
-            table[:d, : self._index_table.shape[1]] = self._index_table[:, : KEYS + widest]
-            table[d, :KEYS] = leaf, len(self._slots), 0, 0, self._indexes[d].chain
+            table = np.zeros((d + 1, KEYS + widest), np.int64)
+            table[:d, : self._index_table.shape[1]] = self._index_table
+            table[d, :KEYS] = leaf, len(self._slots), 0, 0, self._indexes[d].chain, len(keys)
             table[d, KEYS : KEYS + len(keys)] = [VALUES + c for c in keys]
             self._index_table = table
             self._resize(d, self._live(leaf))
@@ -398,15 +399,15 @@ class WindowJoin:
         if rooms is not self._rooms:
             self._lay_out(rooms)
         for leaf, size in news:
-            for d in self._leaf[leaf, INDEXES:].tolist():
-                if d >= 0 and 2 * (self._index_table[d, USED] + size) > self._index_table[d, SIZE]:
+            for d in self._leaf[leaf, INDEXES : INDEXES + self._leaf[leaf, HELD]].tolist():
+                if 2 * (self._index_table[d, USED] + size) > self._index_table[d, SIZE]:
                     self._resize(d, size)
 
     def _lay_out(self, rooms: list[int]) -> None:
         """Give each leaf an array of so many records, with a place for the chain of each of its indexes."""
         old, was = self._cells, self._leaf
         most = max([sum(i.leaf == j for i in self._indexes) for j in range(len(rooms))], default=0)
-        leaf = np.full((len(rooms), INDEXES + most), -1, np.int64)
+        leaf = np.zeros((len(rooms), INDEXES + most), np.int64)
         leaf[:, :INDEXES] = was[:, :INDEXES]
         base = 0
         for j, room in enumerate(rooms):
@@ -414,6 +415,7 @@ class WindowJoin:
             leaf[j, STRIDE] = VALUES + len(self.leaves[j].columns) + len(mine)
             leaf[j, MASK] = room - 1 if self.leaves[j].stored is None else -1  # a stored row never leaves
             leaf[j, BASE] = base
+            leaf[j, HELD] = len(mine)
             leaf[j, INDEXES : INDEXES + len(mine)] = mine
             base += room * int(leaf[j, STRIDE])
         cells = np.full(base, EMPTY)

@@ -17,6 +17,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from kelda.engine.prefetch import prefetch
+
 EMPTY = np.int64(-1)
 FOREVER = np.int64(2**63 - 1)
 LONG = np.int64(1 << 40)
@@ -26,11 +28,11 @@ BLOCK = 32
 # later than for those behind it; what the window counts. Values follow, then chains.
 ENTER, LEAVE, FADES, UNIT, VALUES = range(5)
 # A leaf: its part of `cells`, the first row that has not left, the first that is not joined, the one behind
-# the last; the index on all its columns if it reads a graph, else -1. Its indexes follow, -1 behind them.
-BASE, MASK, STRIDE, OLDEST, JOINED, END, COPIES, INDEXES = range(8)
-# An index: its leaf, its part of `slots`, slots in use, where in a record its chain is. The places of the
-# key in a record follow, -1 behind them.
-LEAF, START, SIZE, USED, CHAIN, KEYS = range(6)
+# the last; the index on all its columns if it reads a graph, else -1; how many indexes it has. They follow.
+BASE, MASK, STRIDE, OLDEST, JOINED, END, COPIES, HELD, INDEXES = range(9)
+# An index: its leaf, its part of `slots`, slots in use, where in a record its chain is, the length of its
+# key. The places of the key in a record follow.
+LEAF, START, SIZE, USED, CHAIN, WIDTH, KEYS = range(7)
 # A step of a plan: the leaf to visit, the index to probe, the length of its key. For each part of the key
 # follow its place in the visited record, and the leaf and the place that it must be equal to.
 OTHER, INDEX, COUNT, EQUAL = range(4)
@@ -67,23 +69,21 @@ def put(slots, start, size, h, row, oldest):
     `oldest`: rows below it are gone, and so are keys whose newest row is such."""
     at = np.int64(h) & (size - 1)
     free = np.int64(-1)
-    while True:
-        head = slots[start + at, 1]
-        if head == EMPTY:
-            break
-        if slots[start + at, 0] == np.int64(h):
-            slots[start + at, 1] = row
-            return (head if head >= oldest else EMPTY), 0
+    head = slots[start + at, 1]
+    while head != EMPTY and slots[start + at, 0] != np.int64(h):
         if free < 0 and head < oldest:
             free = at
         at = (at + 1) & (size - 1)
+        head = slots[start + at, 1]
     more = 0
-    if free < 0:
-        free = at
-        more = 1
-    slots[start + free, 0] = np.int64(h)
-    slots[start + free, 1] = row
-    return EMPTY, more
+    if head == EMPTY:
+        if free < 0:
+            more = 1
+        else:
+            at = free
+        slots[start + at, 0] = np.int64(h)
+    slots[start + at, 1] = row
+    return (head if head >= oldest else EMPTY), more
 
 
 @njit(cache=True)
@@ -133,9 +133,7 @@ def append(cells, leaves, j, values, enter, leave, unit):
 def _key(cells, here, indexes, d):
     """The hash of a row's key in index d."""
     h = np.uint64(d + 1)
-    for c in range(KEYS, indexes.shape[1]):
-        if indexes[d, c] < 0:
-            break
+    for c in range(KEYS, KEYS + indexes[d, WIDTH]):
         h = mix(h, cells[here + indexes[d, c]])
     return h
 
@@ -144,36 +142,31 @@ def _key(cells, here, indexes, d):
 def fill(first, end, d, cells, leaves, indexes, slots):
     """Put the rows [first, end) of its leaf into an index.
 
-    In blocks: the slots of a block are looked at before any is written, so that the memory can be fetched
-    for all of them at once."""
+    In blocks: the slots of a block are asked for before the first is needed, so that memory fetches all of
+    them at once."""
     j = indexes[d, LEAF]
     start, size, chain = indexes[d, START], indexes[d, SIZE], indexes[d, CHAIN]
+    base, mask, stride, oldest = leaves[j, BASE], leaves[j, MASK], leaves[j, STRIDE], leaves[j, OLDEST]
     hashes = np.empty(BLOCK, np.uint64)
     used = 0
-    seen = 0
     while first < end:
         count = min(BLOCK, end - first)
         for i in range(count):
-            h = _key(cells, address(leaves, j, first + i), indexes, d)
-            hashes[i] = h
-            seen ^= slots[start + (np.int64(h) & (size - 1)), 1]
+            hashes[i] = _key(cells, base + ((first + i) & mask) * stride, indexes, d)
+            prefetch(slots, 2 * (start + (np.int64(hashes[i]) & (size - 1))))
         for i in range(count):
-            row = first + i
-            before, more = put(slots, start, size, hashes[i], row, leaves[j, OLDEST])
-            cells[address(leaves, j, row) + chain] = before
+            before, more = put(slots, start, size, hashes[i], first + i, oldest)
+            cells[base + ((first + i) & mask) * stride + chain] = before
             used += more
         first += count
     indexes[d, USED] += used
-    return seen  # needed by nobody: so that the looking is not optimized away
 
 
 @njit(cache=True, inline="always")
 def _insert(cells, leaves, indexes, slots, j, row, here):
     """Put a row into the indexes of its leaf; in a graph, it ends the stay of its earlier copy."""
-    for n in range(INDEXES, leaves.shape[1]):
+    for n in range(INDEXES, INDEXES + leaves[j, HELD]):
         d = leaves[j, n]
-        if d < 0:
-            break
         h = _key(cells, here, indexes, d)
         before, more = put(slots, indexes[d, START], indexes[d, SIZE], h, row, leaves[j, OLDEST])
         indexes[d, USED] += more
@@ -181,9 +174,7 @@ def _insert(cells, leaves, indexes, slots, j, row, here):
         if d == leaves[j, COPIES] and before != EMPTY:
             there = address(leaves, j, before)
             same = True
-            for c in range(KEYS, indexes.shape[1]):
-                if indexes[d, c] < 0:
-                    break
+            for c in range(KEYS, KEYS + indexes[d, WIDTH]):
                 if cells[here + indexes[d, c]] != cells[there + indexes[d, c]]:
                     same = False
                     break

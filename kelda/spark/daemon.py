@@ -9,10 +9,28 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-
-from pyspark.daemon import manager
+import sys
+import zipfile
+from importlib.machinery import PathFinder
+from pathlib import Path
 
 PR_SET_PDEATHSIG = 1  # of Linux's prctl
+
+
+def use_installed_pyspark() -> None:
+    """Import PySpark from where it is installed, if that is the same version as the zipped copy that Spark
+    puts first on the path: a zip holds no bytecode, so every daemon would compile it anew."""
+    zips = [entry for entry in sys.path if Path(entry).name == "pyspark.zip"]
+    others = [entry for entry in sys.path if entry not in zips]
+    installed = PathFinder.find_spec("pyspark", others)
+    if not zips or installed is None or installed.origin is None:
+        return
+    with zipfile.ZipFile(zips[0]) as zipped:
+        same = Path(installed.origin).with_name("version.py").read_bytes() == zipped.read(
+            "pyspark/version.py"
+        )
+    if same:
+        sys.path[:] = others
 
 
 def end_together() -> None:
@@ -62,11 +80,14 @@ def prepare() -> None:
 
 
 if __name__ == "__main__":
+    use_installed_pyspark()
     try:
         prepare()
     except Exception:  # noqa: BLE001 - workers can do without; what is wrong shows in their own tasks
         import traceback
 
         traceback.print_exc()
+    from pyspark.daemon import manager
+
     end_together()
     manager()

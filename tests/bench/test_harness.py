@@ -50,9 +50,9 @@ def test_every_line_is_in_one_step_and_in_order(steps):
 
 
 def test_a_step_of_time_holds_that_time():
+    """A reading every ms from 1,000 on: the first is the last instant of its step."""
     steps = data.by_time(blocks(), [tiny.STREAM], 100)
-    assert len(steps) == 25
-    assert [piece.until // 100 for step in steps for piece in step] == list(range(10, 35))
+    assert [piece.until for step in steps for piece in step] == [*range(1000, 3500, 100), 3499]
 
 
 def test_other_streams_are_left_out():
@@ -89,9 +89,22 @@ def test_latency_is_counted_from_the_scheduled_time():
         time.sleep(0.03)
         return 0
 
-    found = workload._open(workload.IncrementalEvaluator(), steps, slow)
+    found = workload._open(workload.IncrementalEvaluator(), steps, slow, 10)
     assert found["max_ms"] > 150
     assert found["p50_ms"] > 60
+
+
+def test_a_report_belongs_to_the_step_that_ends_with_it():
+    """RSP-QL windows of 1 s, closing at 2000, 3000, …: the answers are there when that step is done."""
+    ready = workload.made(workload.Load("tiny", ("hot",), "rspql", triples=2_001, loop="open"))
+    engine, _ = workload._engine(ready, workload.GraphStore())
+    came = []
+    for number, step in enumerate(ready.steps):
+        for piece in step:
+            assert not workload._push_columns(engine, piece)
+        if workload._beat(engine, 1_000 + 100 * number):
+            came.append(1_000 + 100 * number)
+    assert came == [2_000, 3_000]
 
 
 def test_many_queries_with_other_constants_and_windows():

@@ -20,7 +20,7 @@ from kelda.rdf.graphstore import GraphStore
 from tests.bench.both_ways import answers_of, load, told
 
 SMALL = {"triples": 20_000, "rate": 8.0, "scale": 50, "seed": 3, "block": 4_000}
-TINY = {"triples": 2_400, "rate": 0.8, "scale": 12, "seed": 3, "block": 600}
+TINY = {"triples": 1_500, "rate": 0.8, "scale": 12, "seed": 3, "block": 600}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_the_same_seed_gives_the_same_bytes(blocks):
 def test_the_bytes_are_these_everywhere():
     """On another machine, or another version of numpy, they must not change."""
     made = b"".join(b.stream.encode() + b.text for b in stream(**TINY))
-    assert hashlib.sha256(made).hexdigest()[:16] == "2e65090b197636c5"
+    assert hashlib.sha256(made).hexdigest()[:16] == "dd4d93ec614657bb"
     assert hashlib.sha256(b"".join(stored(scale=30))).hexdigest()[:16] == "e36588ae5d1d6f21"
 
 

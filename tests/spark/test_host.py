@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import socket
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +47,7 @@ class Work:
         self.stamp: Stamp = NEW
 
     def parcel(self, batch: int) -> list[bytes]:
-        """Ten elements; the last batch ends the stream."""
+        """The ten elements of a batch."""
         dictionary = Dictionary()
         elements = encoded(READING[10 * batch : 10 * batch + 10], dictionary)
         (part,) = cut(elements, 0, batch, 1, elements.s * 0 + 1)
@@ -88,9 +90,6 @@ def taken(host: Host, work: Work, batch: int) -> Reply:
 
 def host_process(host: Host) -> int:
     """The process behind a socket."""
-    import socket
-    import struct
-
     data = host._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return int(struct.unpack("3i", data)[0])
 
@@ -106,15 +105,15 @@ def gone(process: int, patience: float = 3.0) -> bool:
 
 
 def test_a_host_lives_dies_and_stands_up(work: Work) -> None:
-    undisturbed = [taken(Host(work.run, 0), again, i) for again in [work] for i in [0]]
-    host = Host(work.run, 0)
+    zeroth = taken(Host(work.run, 0), work, 0)
+    host = Host(work.run, 0)  # another worker's connection to the same host
     process = host_process(host)
     assert process != os.getpid()
     assert Path(f"/proc/{process}/comm").read_text().strip() == "kelda-shard-0"
-    expected = [work.keep(undisturbed[0])]
+    expected = [work.keep(zeroth)]
 
     # The same batch again, from another worker: the reply that was given, not a second one.
-    assert host.take(0, NEW, work.parcel(0)) == undisturbed[0]
+    assert host.take(0, NEW, work.parcel(0)) == zeroth
     # On another state than it has: it says so.
     assert host.take(1, (0, 12345), work.parcel(1)) is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -87,8 +88,11 @@ def small_job(folder: Path, events: int, batch_events: int = 10) -> Job:
 
 
 def sorted_lines(answers: list[Answer]) -> list[str]:
-    """Within an instant the order of solutions means nothing."""
-    return [line for _, _, line in sorted((a.time, a.query, a.to_json()) for a in answers)]
+    """Within an instant the order of solutions means nothing, nor do the labels of blank nodes anywhere."""
+    written = [re.sub(r"_:\w+", "_:b", a.to_json()) for a in answers]
+    return [
+        line for _, _, line in sorted((a.time, a.query, w) for a, w in zip(answers, written, strict=True))
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +243,7 @@ def test_a_query_that_was_refused_can_be_registered_when_it_is_mended(tmp_path: 
         pipeline.move("q", 1)
 
     again = Pipeline(job.streams, tmp_path / "checkpoint", shards=2)
-    assert again.queries == ["q"] and again.explain("q") == pipeline.explain("q")
+    assert again.queries == ["q"] and "over 2 shards by ?o" in again.explain("q")
     again.drop("q")
     assert Pipeline(job.streams, tmp_path / "checkpoint", shards=2).queries == []
 

@@ -1,9 +1,10 @@
 """What people in a city ask: the questions of CityBench, Q1 to Q12.
 
-The questions are CityBench's; the texts are ours. Where CityBench joins all sensors of a kind with each
+What is asked is CityBench's; how it is said is ours. Where CityBench joins all sensors of a kind with each
 other, we take their union: nobody asks for every pair of readings.
 
-Texts are written once, with `IN road1 { … }` for a window, and said in each dialect.
+Texts are written once, with `IN road1 { … }` for a window, and said in each dialect. C-SPARQL
+names its windows (FROM NAMED STREAM, GRAPH), so that streams and stored data are not one graph.
 """
 
 from __future__ import annotations
@@ -143,13 +144,13 @@ GARAGES = (
 QUERIES = (
     _query(
         "Q1",
-        "What is the traffic congestion level on each road of my planned journey?",
+        "How congested are the roads on my way?",
         "?level1Ob ?level2Ob ?level1 ?level2",
         BOTH_ROADS,
     ),
     _query(
         "Q2",
-        "What are the traffic congestion level and the weather on each road of my planned journey?",
+        "How congested are the roads on my way, and what is the weather like?",
         "?level1 ?level2 ?temperature ?humidity ?wind",
         BOTH_ROADS + "\n  IN weather {\n"
         "    ?o1 ssn:observedProperty ?p1 ; sao:hasValue ?temperature . "
@@ -159,7 +160,7 @@ QUERIES = (
     ),
     _query(
         "Q3",
-        "What are the average congestion level and the estimated travel time to my destination?",
+        "How congested is my way on the whole, and how long will it take?",
         "?congestion ?time",
         "{ SELECT (AVG(?level) AS ?congestion) WHERE {\n  "
         + either(("road1", "road2"), "level", "CongestionLevel")
@@ -171,7 +172,7 @@ QUERIES = (
     ),
     _query(
         "Q4",
-        "Which cultural event that is on now is closest to my current location?",
+        "Which cultural event is nearest to where I am?",
         "?title ?squared",
         f"{USER_AT.replace('latitude2', 'latitude1').replace('longitude2', 'longitude1')}\n"
         f"  {event('cultural_event')}\n  {near(0.5)}",
@@ -180,20 +181,20 @@ QUERIES = (
     ),
     _query(
         "Q5",
-        "What is the traffic congestion level on the road where a given cultural event takes place?",
+        "How congested is the road beside a certain cultural event?",
         "?levelOb ?level ?title",
         f"{observed('road1', 'level', 'CongestionLevel', at='road')}\n  {start_of('road')}\n"
         f"  {event('cultural_event')}\n  FILTER(?event = :CulturalEvent1)\n  {near(0.5)}",
     ),
     _query(
         "Q6",
-        "What are the current parking conditions within 1 km of my current location?",
+        "How many parking spaces are free less than 1 km from where I am?",
         "?ob ?garage ?vacancy",
         f"{GARAGES}  {USER_AT}\n  {near(1)}",
     ),
     _query(
         "Q7",
-        "Tell me whenever a parking place near my destination is getting full.",
+        "Warn me when a car park near where I am going fills up.",
         "?ob ?garage ?vacancy",
         f"{GARAGES}"
         "  BIND(56.155 AS ?latitude2) BIND(10.21 AS ?longitude2)\n"
@@ -201,13 +202,13 @@ QUERIES = (
     ),
     _query(
         "Q8",
-        "Which parking places are available near a library event now?",
+        "Which car parks near events in libraries have free spaces?",
         "?ob ?title ?garage ?vacancy",
         f"{GARAGES}  {event('library_event')}\n  {near(0.5)} FILTER(?vacancy > 0)",
     ),
     _query(
         "Q9",
-        "What is the parking availability near the city event with the cheapest tickets?",
+        "How many parking spaces are free near the event with the lowest ticket price?",
         "?ob ?title ?garage ?vacancy",
         f"{GARAGES}  {event('cultural_event')} ?event ces:hasPrice ?cheapest .\n"
         '  { SELECT (MIN(?price) AS ?cheapest) WHERE { ?any owlssc:serviceCategoryName "cultural_event" ; '
@@ -216,7 +217,7 @@ QUERIES = (
     ),
     _query(
         "Q10",
-        "Tell me every 10 minutes which is the most polluted area of the city.",
+        "Every 10 minutes, where the air is worst.",
         "?area (MAX(?index) AS ?worst)",
         either(tuple(f"air{i}" for i in range(1, 6)), "index", "API", at="area"),
         span="10m",
@@ -226,7 +227,7 @@ QUERIES = (
     ),
     _query(
         "Q11",
-        "Tell me whenever the weather sensors have reported nothing for 10 minutes.",
+        "Warn me when the weather sensor has been silent for 10 minutes.",
         "DISTINCT ?sensor",
         "?sensor ssn:observes ?property . ?property a ct:Temperature .\n"
         "  IN user { ?here ssn:observedBy ?alive }\n"
@@ -237,8 +238,7 @@ QUERIES = (
     ),
     _query(
         "Q12",
-        "Tell me whenever the congestion on a given road has been above a threshold more than 3 times within "
-        "the last 20 minutes.",
+        "Warn me when a road was over its limit more than 3 times in 20 minutes.",
         "?levelProperty (COUNT(?level) AS ?times)",
         f"{observed('road1', 'level', 'CongestionLevel')}\n  FILTER(?level > 70)",
         span="20m",

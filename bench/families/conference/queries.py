@@ -1,6 +1,8 @@
 """The five services of the conference: what a participant is told, and when.
 
-The paper gives each as a sentence and in CQELS-QL; the person asking is `ASKING`.
+The paper gives each as a sentence and in CQELS-QL; the person asking is `ASKING`. The floor plan lies
+in the default graph, with the rest of the stored data. C-SPARQL names its window (FROM NAMED STREAM, GRAPH),
+so that the stream and the stored data are not one graph.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ PREFIX dcterms: <{DCTERMS}>
 PREFIX swrc: <{SWRC}>
 """
 
-WHOLE_STREAM = (
+SEEN_TWICE = (
     "RSP-QL differs from CQELS-QL where somebody was seen twice in a room within the window: a graph has the "
     "triple once."
 )
@@ -41,7 +43,7 @@ def _query(
     A window is given as its CQELS-QL text and as its pattern; RSP-QL has both windows, C-SPARQL one of whole
     seconds.
     """
-    tail = "\nGROUP BY ?loc2 ?locName" if "COUNT" in head else ""
+    tail = "\nGROUP BY ?there ?name" if "COUNT" in head else ""
     windows = [first] if then is None else [first, then]
     cqels = "\n  ".join(f"STREAM <{RFID}> [{window}] {{ {pattern} }}" for window, pattern in windows)
     spans = {"NOW": "RANGE PT0.001S"}
@@ -72,52 +74,51 @@ def _query(
 QUERIES = (
     _query(
         "Q1",
-        "Tell a participant the name and the description of the room that he has just entered.",
-        "SELECT ?locName ?locDesc",
-        ("NOW", "?person lv:detectedAt ?loc"),
+        "Tell me where I am: the room's name, and what it is.",
+        "SELECT ?name ?about",
+        ("NOW", "?me lv:detectedAt ?here"),
         None,
-        f'?loc lv:name ?locName ; lv:desc ?locDesc . ?person foaf:name "{ASKING}"',
-        "RSP-QL says NOW as a window of a millisecond. C-SPARQL tells once a second where he was seen in it.",
+        f'?here lv:name ?name ; lv:desc ?about . ?me foaf:name "{ASKING}"',
+        "RSP-QL says NOW as a window of a millisecond. C-SPARQL tells once a second where I was seen.",
     ),
     _query(
         "Q2",
-        "Tell two people when they can reach each other: they are in rooms next to each other.",
-        "CONSTRUCT { ?person1 lv:reachable ?person2 }",
-        ("NOW", "?person1 lv:detectedAt ?loc1"),
-        ("RANGE 3s", "?person2 lv:detectedAt ?loc2"),
-        "?loc1 lv:connected ?loc2",
-        WHOLE_STREAM + ONE_WINDOW,
+        "Who is a door away from whom.",
+        "CONSTRUCT { ?one lv:near ?other }",
+        ("NOW", "?one lv:detectedAt ?here"),
+        ("RANGE 3s", "?other lv:detectedAt ?there"),
+        "?here lv:connected ?there",
+        SEEN_TWICE + ONE_WINDOW,
     ),
     _query(
         "Q3",
-        "Tell an author which of his co-authors have been where he is now, in the last 5 seconds.",
-        "SELECT ?coAuthName",
-        ("TRIPLES 1", "?auth lv:detectedAt ?loc"),
-        ("RANGE 5s", "?coAuth lv:detectedAt ?loc"),
-        f'?paper dc:creator ?auth , ?coAuth . ?auth foaf:name "{ASKING}" . ?coAuth foaf:name ?coAuthName\n'
-        "  FILTER(?auth != ?coAuth)",
-        WHOLE_STREAM + ONE_WINDOW,
+        "Which people I have written with were in this room within 5 seconds.",
+        "SELECT ?name",
+        ("TRIPLES 1", "?me lv:detectedAt ?here"),
+        ("RANGE 5s", "?other lv:detectedAt ?here"),
+        f'?paper dc:creator ?me , ?other . ?me foaf:name "{ASKING}" . ?other foaf:name ?name\n'
+        "  FILTER(?me != ?other)",
+        SEEN_TWICE + ONE_WINDOW,
     ),
     _query(
         "Q4",
-        "Tell an author which editors of proceedings with a paper of his have been in a room next to "
-        "his, in the last 15 seconds.",
-        "SELECT ?editorName",
-        ("TRIPLES 1", "?auth lv:detectedAt ?loc1"),
-        ("RANGE 15s", "?editor lv:detectedAt ?loc2"),
-        "?loc1 lv:connected ?loc2 . ?paper dc:creator ?auth ; dcterms:partOf ?proceedings .\n"
-        f'  ?proceedings swrc:editor ?editor . ?editor foaf:name ?editorName . ?auth foaf:name "{ASKING}"',
-        WHOLE_STREAM + ONE_WINDOW,
+        "Which editors of a volume with a paper of mine were next door within 15 seconds.",
+        "SELECT ?name",
+        ("TRIPLES 1", "?me lv:detectedAt ?here"),
+        ("RANGE 15s", "?editor lv:detectedAt ?there"),
+        "?here lv:connected ?there . ?paper dc:creator ?me ; dcterms:partOf ?proceedings .\n"
+        f'  ?proceedings swrc:editor ?editor . ?editor foaf:name ?name . ?me foaf:name "{ASKING}"',
+        SEEN_TWICE + ONE_WINDOW,
     ),
     _query(
         "Q5",
-        "Count the co-authors seen in the rooms next to the author's in the last 30 seconds, by room.",
-        "SELECT ?loc2 ?locName (COUNT(DISTINCT ?coAuth) AS ?coAuthors)",
-        ("TRIPLES 1", "?auth lv:detectedAt ?loc1"),
-        ("RANGE 30s", "?coAuth lv:detectedAt ?loc2"),
-        "?loc2 lv:name ?locName ; lv:connected ?loc1 . ?paper dc:creator ?auth , ?coAuth .\n"
-        f'  ?auth foaf:name "{ASKING}"\n'
-        "  FILTER(?auth != ?coAuth)",
+        "How many people I have written with were in each room next door within 30 seconds.",
+        "SELECT ?there ?name (COUNT(DISTINCT ?other) AS ?howMany)",
+        ("TRIPLES 1", "?me lv:detectedAt ?here"),
+        ("RANGE 30s", "?other lv:detectedAt ?there"),
+        "?there lv:name ?name ; lv:connected ?here . ?paper dc:creator ?me , ?other .\n"
+        f'  ?me foaf:name "{ASKING}"\n'
+        "  FILTER(?me != ?other)",
         "CQELS-QL and RSP-QL agree: DISTINCT makes a bag and a graph the same." + ONE_WINDOW,
     ),
 )

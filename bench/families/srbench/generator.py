@@ -131,8 +131,9 @@ def stream(
     to `delay` ms late, and a share `twice` two times.
     """
     rng, reporting = generator(seed), Choice.power_law(stations, skew)
-    for first in range(0, triples // SIZE, max(block // SIZE, 1)):
-        count = min(block // SIZE, triples // SIZE - first)
+    many, at_once = max(triples // SIZE, 1), max(block // SIZE, 1)
+    for first in range(0, many, at_once):
+        count = min(at_once, many - first)
         n = np.arange(first, first + count)
         t = bursts(START + (n * (SIZE * 1000 / rate)).astype(np.int64), burst)
         station, kind = reporting.draw(rng, count), below(rng, len(PROPERTIES), count)

@@ -1,6 +1,7 @@
 """Questions about the weather: those of SRBench that the published comparisons run.
 
-Their sentences are SRBench's; the texts are ours.
+What they ask is SRBench's; how it is said is ours. C-SPARQL names its window (FROM NAMED STREAM, GRAPH), so
+that the stream and the stored data are not one graph.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ SAME = "C-SPARQL and RSP-QL send all answers at each step, CQELS-QL those that a
 
 
 def observed(what: str, value: str) -> str:
-    """The patterns of an observation of that kind by `?sensor`."""
-    name = f"?{value}Observation"
-    return f"{name} a weather:{what}Observation ; om-owl:procedure ?sensor ; om-owl:result ?{value}Result ."
+    """The patterns of a value of that kind, observed by `?sensor`."""
+    return (
+        f"?{value}Seen a weather:{what}Observation ; om-owl:procedure ?sensor ; "
+        f"om-owl:result ?{value}Data .\n    ?{value}Data om-owl:floatValue ?{value} ."
+    )
 
 
 def _query(
@@ -67,46 +70,45 @@ def _query(
     )
 
 
+HOT_AND_WINDY = f"""{observed("Temperature", "temperature")}
+    {observed("WindSpeed", "wind")}
+    FILTER(?temperature > 32)"""
+SNOW_FROST_AND_WIND = f"""{observed("Snowfall", "snow")}
+    {observed("Temperature", "temperature")}
+    {observed("WindSpeed", "wind")}
+    FILTER(?snow > 0)"""
+
 QUERIES = (
     _query(
         "Q1",
-        "Get the rainfall observed once in an hour.",
-        "DISTINCT ?sensor ?value ?uom",
+        "Once an hour, how much rain each station has measured.",
+        "DISTINCT ?sensor ?rain ?unit",
         "1h 1h",
-        observed("Rainfall", "rain") + "\n    ?rainResult om-owl:floatValue ?value ; om-owl:uom ?uom .",
+        observed("Rainfall", "rain") + " ?rainData om-owl:uom ?unit .",
     ),
     _query(
         "Q4",
-        "Get the average wind speed at the stations where the air temperature is above 32 degrees in the "
-        "last hour, every 10 minutes.",
-        "?sensor (AVG(?wind) AS ?averageWind) (AVG(?temperature) AS ?averageTemperature)",
+        "Every 10 minutes, the mean wind of the last hour at stations that measured more than 32 degrees.",
+        "?sensor (AVG(?wind) AS ?meanWind) (AVG(?temperature) AS ?meanTemperature)",
         "1h 10m",
-        observed("Temperature", "temperature")
-        + "\n    ?temperatureResult om-owl:floatValue ?temperature .\n    "
-        + observed("WindSpeed", "wind")
-        + "\n    ?windResult om-owl:floatValue ?wind .\n    FILTER(?temperature > 32)",
+        HOT_AND_WINDY,
         tail="GROUP BY ?sensor",
     ),
     _query(
         "Q5",
-        "Detect whether a station observes a blizzard: snow, cold and a strong wind for three hours.",
+        "Stations in a blizzard: three hours of snow, frost and a strong wind.",
         "?sensor",
         "3h 10m",
-        observed("Snowfall", "snow")
-        + "\n    ?snowResult om-owl:floatValue ?snow .\n    "
-        + observed("Temperature", "temperature")
-        + "\n    ?temperatureResult om-owl:floatValue ?temperature .\n    "
-        + observed("WindSpeed", "wind")
-        + "\n    ?windResult om-owl:floatValue ?wind .\n    FILTER(?snow > 0)",
+        SNOW_FROST_AND_WIND,
         tail="GROUP BY ?sensor HAVING (AVG(?temperature) < 0 && MIN(?wind) > 40)",
-        construct="{ ?sensor om-owl:generatedObservation [ a weather:Blizzard ] }",
+        construct="{ [] a weather:Blizzard ; om-owl:procedure ?sensor }",
     ),
     _query(
         "Q8",
-        "Get the daily minimal and maximal air temperature observed by the sensors at a given location.",
+        "How cold and how warm it was in the last day, by the sensors at one place.",
         "?sensor (MIN(?temperature) AS ?lowest) (MAX(?temperature) AS ?highest)",
         "1d 1h",
-        observed("Temperature", "temperature") + "\n    ?temperatureResult om-owl:floatValue ?temperature .",
+        observed("Temperature", "temperature"),
         stored=f'?sensor om-owl:processLocation ?point .\n  ?point wgs84:lat "{LATITUDE}"^^xsd:float ; '
         f'wgs84:long "{LONGITUDE}"^^xsd:float .',
         tail="GROUP BY ?sensor",
@@ -114,10 +116,10 @@ QUERIES = (
     ),
     _query(
         "Q10",
-        "Get the locations where a heavy snowfall has been observed in the last day.",
+        "Where much snow has fallen within a day.",
         "DISTINCT ?latitude ?longitude",
         "1d 1h",
-        observed("Snowfall", "snow") + "\n    ?snowResult om-owl:floatValue ?snow . FILTER(?snow > 30)",
+        observed("Snowfall", "snow") + " FILTER(?snow > 30)",
         stored="?sensor om-owl:processLocation ?point . ?point wgs84:lat ?latitude ; wgs84:long ?longitude .",
         notes="Told every hour for the day that ends then.",
     ),
