@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,12 +14,15 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from bench.baselines.again import Again as Arrow
 from bench.baselines.pieces import cut
 from bench.baselines.queries import QUERIES, RANGE, Filter, Join, Rows, Stored, triples
+from bench.harness.resources import cpu_seconds
 from kelda.errors import UsageError
 
 _STATE = "org.apache.spark.sql.execution.streaming.state"
@@ -85,6 +90,24 @@ class Sent:
             self.count += seen.get["n"]
 
 
+class Usage(threading.Thread):
+    """CPU seconds of this process and the JVM over time, looked up a few times a second."""
+
+    def __init__(self) -> None:
+        super().__init__(name="usage", daemon=True)
+        self.samples = [(time.time(), cpu_seconds())]
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        while not self.ended.wait(0.2):
+            self.samples.append((time.time(), cpu_seconds()))
+
+    def between(self, begin: float, end: float) -> float:
+        """CPU seconds used from one instant to another."""
+        at, used = zip(*self.samples, strict=True)
+        return float(np.interp(end, at, used) - np.interp(begin, at, used))
+
+
 class Again:
     """Joins anew in each batch: its rows, and those of the batches before that are in a window still."""
 
@@ -141,16 +164,21 @@ def measure(
         counts = cut({stream: files[stream] for stream in asked.streams}, folder / "pieces", batch_triples)
         known = Stored(spark, stored)
         running, sent = [], []
+        usage = Usage()
+        usage.start()
         for copy in range(copies):
             sent.append(Sent(keep))
             lines = {stream: _lines(spark, folder / "pieces" / stream) for stream in asked.streams}
             place = str(folder / f"checkpoint-{copy}")
-            running.append(_begin(asked, way, lines, known, copy, sent[-1], place))
+            running.append(_begin(query, asked, way, lines, known, copy, sent[-1], place))
         for one in running:
             one.awaitTermination()
         progress = [sorted(one.recentProgress, key=lambda p: p["batchId"]) for one in running]
+        usage.ended.set()
+        usage.join()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    begin, end, many = steady(progress[0], counts)
     result: dict[str, Any] = {
         "query": query,
         "way": "filter" if isinstance(asked, Filter) else way,
@@ -158,7 +186,8 @@ def measure(
         "triples": sum(counts),
         "batches": len(counts),
         # All copies run side by side: the slowest says what the machine sustains.
-        "triples_per_second": round(min(steady(p, counts) for p in progress)),
+        "triples_per_second": round(min(_rate(p, counts) for p in progress)),
+        "triples_per_cpu_second": round(many / max(usage.between(begin, end), 1e-9)),
         "batch_ms_median": float(sorted(_ms(p) for p in progress[0])[len(counts) // 2]),
         "answers": sum(s.count or _observed(p) for s, p in zip(sent, progress, strict=True)),
     }
@@ -174,6 +203,7 @@ def _lines(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def _begin(
+    name: str,
     asked: Filter | Join,
     way: str,
     lines: Mapping[str, DataFrame],
@@ -189,6 +219,15 @@ def _begin(
         answers = asked.answer(_watermarked(asked, lines), stored).select(*asked.variables)
     elif way == "again":
         answers, each = _together(asked, lines), Again(asked, stored, sent)
+    elif way == "arrow":
+        answers = _together(asked, lines).withColumn("t", F.unix_millis("t"))
+        arrow = Arrow(name, asked.reads, stored.pairs)
+
+        def each(batch, _):
+            found = arrow.push(batch.toArrow()).select(asked.variables)
+            sent.count += len(found)
+            if sent.keep:
+                sent.rows.update(zip(*(c.to_pylist() for c in found.columns)))
     else:
         raise UsageError(f'a query is run by "join" or "again", not {way!r}')
     if each is None and sent.keep:
@@ -219,13 +258,17 @@ def _together(asked: Join, lines: Mapping[str, DataFrame]) -> DataFrame:
 # ------------------------------------------------------------------------------ progress
 
 
-def steady(progress: list[Any], counts: list[int]) -> float:
-    """Triples per second from the end of the first batches to the end of the last."""
-    skip = min(SKIPPED, len(progress) - 1) - 1
+def steady(progress: list[Any], counts: list[int]) -> tuple[float, float, int]:
+    """From the end of the first batches to the end of the last: both instants, and the triples between."""
+    skip = min(SKIPPED, len(progress) - 1)
     ends = [_begun(p) + _ms(p) / 1000 for p in progress]
-    if skip < 0:
-        return sum(counts) / (_ms(progress[0]) / 1000)
-    return sum(counts[p["batchId"]] for p in progress[skip + 1 :]) / max(ends[-1] - ends[skip], 1e-9)
+    begin = ends[skip - 1] if skip else _begun(progress[0])
+    return begin, ends[-1], sum(counts[p["batchId"]] for p in progress[skip:])
+
+
+def _rate(progress: list[Any], counts: list[int]) -> float:
+    begin, end, many = steady(progress, counts)
+    return many / max(end - begin, 1e-9)
 
 
 def _begun(progress: Any) -> float:

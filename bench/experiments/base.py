@@ -44,8 +44,10 @@ FIGURES: dict[str, tuple[str, str]] = {
     "cpu_ms": ("CPU ms", ",.3f"),
     "mb_per_minute": ("MB a minute", ",.1f"),
     "index_share": ("of it indexes", ".1%"),
-    "ratio": ("times ours", ",.1f"),
+    "ratio": ("ratio", ",.1f"),
     "same_answers": ("same answers", ""),
+    "theirs_per_s": ("theirs, triples/s", ",.0f"),
+    "theirs_answers": ("their answers", ",.0f"),
     "theirs_cpu_us": ("theirs, CPU µs", ",.1f"),
 }
 

@@ -381,10 +381,10 @@ def on_spark(ready: Ready) -> dict[str, Any]:
     }
     with tempfile.TemporaryDirectory(prefix="kelda-bench-spark-") as folder:
         first = [[piece] for piece in data.prefix(ready.steps, load_.prefix)]
-        some = _job(ready, Path(folder) / "prefix", first, copies=1)
+        some = job_of(ready, Path(folder) / "prefix", first)
         expected = check.fingerprint(run_by_definition(some))
         checked = check.verdict(check.fingerprint(run(some, **options)), expected, data.count(first))
-        job = _job(ready, Path(folder) / "whole", ready.steps, copies=load_.copies)
+        job = job_of(ready, Path(folder) / "whole", ready.steps, copies=load_.copies)
         runs = []
         for _ in range(load_.repeats):
             begin, busy = time.perf_counter(), cpu_seconds()
@@ -397,7 +397,8 @@ def on_spark(ready: Ready) -> dict[str, Any]:
     return {"shards": load_.shards, **figures, **checked}
 
 
-def _job(ready: Ready, folder: Path, steps: list[Step], *, copies: int) -> Job:
+def job_of(ready: Ready, folder: Path, steps: list[Step], *, copies: int = 1) -> Job:
+    """The load as a job over files, which are written into the folder."""
     folder.mkdir()
     sources = []
     for number, stream in enumerate(ready.streams):

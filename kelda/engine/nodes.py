@@ -96,8 +96,10 @@ class WindowLeaf:
             which = which[keys.holds(parts[position][which])]
         if self.owner is not None:
             which = which[self.owner.mine(self.columns, parts, which)]
-        units = self.intervals.units(rows)
         values = np.empty((len(self.columns), len(which)), np.int64)
+        if not len(which):
+            return which, values
+        units = self.intervals.units(rows)
         for i, position in enumerate(self.columns.values()):
             parts[position].take(which, out=values[i], mode="clip")
         return units.take(which), values

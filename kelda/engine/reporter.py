@@ -89,7 +89,9 @@ class Reporter:
 
     def _instants(self, until: int) -> Ids:
         changes = [track.changes(until) for track in self.tracks]
-        moments = changes[0] if len(changes) == 1 else np.unique(np.concatenate([*changes, _NONE]))
+        moments = changes[0] if changes else _NONE
+        for more in changes[1:]:
+            moments = kernels.merged(moments, more, until)
         match self.report.when:
             case When.CONTENT_CHANGE:
                 found = moments

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -259,3 +259,7 @@ def stand_up(
             network.reporter.last = memory.asked.get(network.name)
     if memory.fallback is not None:
         evaluator.fallback.restore(memory.fallback)
+        return
+    for stream, clock in memory.clock.streams.items():  # it has no query, but the next may be one for it
+        evaluator.fallback.clock.streams[stream] = replace(clock)
+        evaluator.fallback.heartbeat(stream, clock.promised)

@@ -78,6 +78,7 @@ class _Index:
 
 
 SAMPLE = 256  # rows of a leaf that are looked at to choose an order
+_NO_BOUNDS = np.zeros(0, np.int64)
 LEAST_ROWS, LEAST_RESULTS = 64, 64  # that there is room for from the beginning
 
 
@@ -204,11 +205,9 @@ class WindowJoin:
         `bound` may make results end earlier: given their rows, it tells an end for each."""
         n = self.standing
         rows, start, sent = self._rows[:n], self._start[:n], self._sent[:n]
-        ends = kernels.ends_of(rows, self._cells, self._leaf)
-        if bound is not None and len(rows):
-            ends = np.minimum(ends, bound(rows))
+        bounds = _NO_BOUNDS if bound is None or not n else bound(rows)
         time, weight, values, ordered, kept = kernels.tell(
-            rows, start, ends, sent, until, self._cells, self._leaf, self._homes
+            rows, start, sent, bounds, until, self._cells, self._leaf, self._homes
         )
         self._keep(kept, until)
         if ordered:
@@ -238,14 +237,14 @@ class WindowJoin:
         count = len(kept)
         rows[:count], start[:count], sent[:count] = rows[kept], start[kept], (sent | fresh)[kept]
         self._keep(count, until)
+        kernels.sweep(self._cells, self._leaf, until)
         return out
 
     def _keep(self, count: int, until: int) -> None:
-        """So many results stand on beyond `until`; let go of the rows that have left by then."""
+        """So many results stand on beyond `until`."""
         self.standing, self._told = count, until
         if len(self._start) > 64 * LEAST_RESULTS and len(self._start) > 8 * count:
             self._room_for_results(len(self._start) // 4)
-        kernels.sweep(self._cells, self._leaf, until)
 
     def _room_for_results(self, room: int) -> None:
         for name in ("_rows", "_start", "_sent"):

@@ -311,25 +311,46 @@ def gather(rows, cells, leaves, homes):
     return out
 
 
+@njit(cache=True, inline="always")
+def _end(rows, r, cells, leaves):
+    """When a result ends by its rows."""
+    end = FOREVER
+    for j in range(leaves.shape[0]):
+        end = min(end, cells[address(leaves, j, rows[r, j]) + LEAVE])
+    return end
+
+
 @njit(cache=True)
 def ends_of(rows, cells, leaves):
     """When results end."""
     out = np.empty(len(rows), np.int64)
     for r in range(len(rows)):
-        end = FOREVER
-        for j in range(leaves.shape[0]):
-            end = min(end, cells[address(leaves, j, rows[r, j]) + LEAVE])
-        out[r] = end
+        out[r] = _end(rows, r, cells, leaves)
     return out
 
 
 @njit(cache=True)
-def tell(rows, start, ends, sent, until, cells, leaves, homes):
+def sweep(cells, leaves, until):
+    """Let go of the rows of each leaf that have left by `until`."""
+    for j in range(leaves.shape[0]):
+        row = leaves[j, OLDEST]
+        while row < leaves[j, JOINED] and cells[address(leaves, j, row) + LEAVE] <= until:
+            row += 1
+        leaves[j, OLDEST] = row
+
+
+@njit(cache=True)
+def tell(rows, start, sent, bounds, until, cells, leaves, homes):
     """The changes of results up to `until`: (time, weight, columns, whether in time order, results kept).
 
-    What stands longer is kept: moved to the front of `rows`, `start` and `sent`."""
+    If there are `bounds`, results end there at the latest. What stands longer than `until` is kept: moved to
+    the front of `rows`, `start` and `sent`. Rows that have left by then are let go."""
+    ends = np.empty(len(start), np.int64)
     coming = going = 0
     for r in range(len(start)):
+        ends[r] = _end(rows, r, cells, leaves)
+        if len(bounds):
+            ends[r] = min(ends[r], bounds[r])
         if start[r] < ends[r]:
             coming += not sent[r] and start[r] <= until
             going += ends[r] <= until
@@ -368,14 +389,5 @@ def tell(rows, start, ends, sent, until, cells, leaves, homes):
     ordered = True
     for i in range(1, len(time)):
         ordered &= time[i - 1] <= time[i]
+    sweep(cells, leaves, until)
     return time, weight, values, ordered, kept
-
-
-@njit(cache=True)
-def sweep(cells, leaves, until):
-    """Let go of the rows of each leaf that have left by `until`."""
-    for j in range(leaves.shape[0]):
-        row = leaves[j, OLDEST]
-        while row < leaves[j, JOINED] and cells[address(leaves, j, row) + LEAVE] <= until:
-            row += 1
-        leaves[j, OLDEST] = row

@@ -33,6 +33,9 @@ from kelda.shards.parcel import Part, unpack
 from kelda.shards.planner import Setup, read_values
 
 
+COUNT_BYTES = 16  # batches between two counts of the bytes held
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """What one network says: `names` are its queries, or those of the column `.q` (numbers from 0)."""
@@ -96,6 +99,7 @@ class Shard:
         self._specs: dict[str, Register] = {}
         self._taken: list[tuple[Step, int]] = []
         self._rebuilt = False
+        self._batches = self._held = 0
         self.evaluator.on_step = self._note
 
     # -------------------------------------------------------------------- standing up
@@ -236,7 +240,7 @@ class Shard:
             tuple(reject for part in parts for reject in part.rejects),
             evaluator.now,
             time.perf_counter() - begin,
-            sum(evaluator.nbytes.values()),
+            self._bytes(),
             len(self._spans),
             rebuilt,
             all(clock.ended for clock in evaluator.clock.streams.values()),
@@ -251,6 +255,13 @@ class Shard:
             removed,
             pickle.dumps((self.version, memory_of(evaluator)), pickle.HIGHEST_PROTOCOL),
         )
+
+    def _bytes(self) -> int:
+        """Bytes held, counted every few batches: it takes milliseconds."""
+        if self._batches % COUNT_BYTES == 0:
+            self._held = sum(self.evaluator.nbytes.values())
+        self._batches += 1
+        return self._held
 
     def _note(self, step: Step) -> None:
         if any(len(rows) for rows in step.rows.values()):
@@ -275,17 +286,21 @@ class Shard:
         if clock is None:  # a stream that a query of this level or above feeds
             return answers
         if part.size:
+            by_reference = evaluator.fallback.clock.streams[stream]
+            clock.idle = by_reference.idle = False
             if evaluator.fallback.queries:
                 answers += evaluator.fallback.push(stream, self._events(part))
-            clock.idle = False
             s, p, o, times = part.columns()
             evaluator.take(stream, s, p, o, times, part.events)
+            # Elements that were not sent move the clock of the reference evaluator all the same.
+            by_reference.newest = max(by_reference.newest, clock.newest)
+            answers += evaluator.fallback.heartbeat(stream, clock.promised)
         if part.heartbeat is not None:
             clock.promised = max(clock.promised, part.heartbeat)
             answers += evaluator.fallback.heartbeat(stream, part.heartbeat)
         if part.idle:
-            clock.idle = True
-            evaluator.fallback.clock.streams[stream].idle = True
+            clock.idle = evaluator.fallback.clock.streams[stream].idle = True
+            answers += evaluator.fallback.heartbeat(stream, clock.promised)
         if part.ends:
             clock.ended = True
             answers += evaluator.fallback.end(stream)

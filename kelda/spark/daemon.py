@@ -25,10 +25,9 @@ def use_installed_pyspark() -> None:
     installed = PathFinder.find_spec("pyspark", others)
     if not zips or installed is None or installed.origin is None:
         return
+    version = Path(installed.origin).with_name("version.py").read_bytes()
     with zipfile.ZipFile(zips[0]) as zipped:
-        same = Path(installed.origin).with_name("version.py").read_bytes() == zipped.read(
-            "pyspark/version.py"
-        )
+        same = zipped.read("pyspark/version.py") == version
     if same:
         sys.path[:] = others
 

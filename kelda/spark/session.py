@@ -36,6 +36,8 @@ STREAMING = {
     # Write checkpoint files with plain file operations: the default asks Hadoop's slow FileContext,
     # several times a batch. Renames are atomic on a local disk and on HDFS, which is all it relies on.
     "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager",
+    # No second file with a checksum for each: local disks and HDFS have their own.
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     # Batches without input would only move Spark's watermark, and the clock is ours.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # A few batches are all a restart needs; older ones are cleared away.
@@ -128,9 +130,14 @@ def start(master: str, *, java_options: str | None = None) -> SparkSession:
     conf = SparkConf()
     for name, value in settings.items():
         conf.set(name, value)
-    with log_path().open("ab") as log:
-        gateway = launch_gateway(conf, popen_kwargs={"stdout": log, "stderr": log})
-    return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    try:
+        with log_path().open("ab") as log:
+            gateway = launch_gateway(conf, popen_kwargs={"stdout": log, "stderr": log})
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    except Exception as problem:  # a master that is none, settings that contradict each other, ...
+        from kelda.spark.errors import explain
+
+        raise explain(problem) from problem
 
 
 def _environment(local: bool) -> None:

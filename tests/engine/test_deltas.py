@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kelda.engine.deltas import Deltas
+from kelda.engine.deltas_kernels import gone_first
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 3), st.integers(-2, 2), st.integers(0, 2), st.integers(0, 1)), max_size=60
@@ -40,3 +41,12 @@ def test_concat_is_in_time_order(
     both = Deltas.concat([deltas(a), deltas(b).project(("y",))], ("x", "y"))
     assert len(both) == len(a) + len(b)
     assert (np.diff(both.time) >= 0).all()
+
+
+@settings(deadline=None)
+@given(ROWS, st.booleans(), st.booleans())
+def test_what_is_gone_comes_first(rows: list[tuple[int, int, int, int]], gone: bool, new: bool) -> None:
+    some = deltas(rows)
+    signs = [(w < 0 and gone) or (w > 0 and new) for w in some.weight.tolist()]
+    wanted = sorted(np.flatnonzero(signs).tolist(), key=lambda i: (some.time[i], some.weight[i] > 0))
+    assert gone_first(some.time, some.weight, gone, new).tolist() == wanted

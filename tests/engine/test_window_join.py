@@ -97,3 +97,19 @@ def test_rows_that_have_left_make_room() -> None:
         join.results(int(time[-1]))
         held.append(join.nbytes)
     assert held[-1] == held[20]
+
+
+def test_stored_rows_may_come_later_and_indexes_may_grow() -> None:
+    #  window rows (x, y) for ever; stored rows (y, z) come in three lots: only later window rows meet them
+    join = WindowJoin([Leaf(("x", "y")), Leaf(("y", "z"), stored=np.zeros((2, 0), np.int64))])
+    found = 0
+    for lot in range(3):
+        many = 50 * 10**lot
+        join.add_stored(1, np.array([np.arange(many) % 100, np.full(many, lot)]))
+        time = np.full(200, lot + 1)
+        join.add([NewRows(0, np.array([np.arange(200), np.arange(200)]), time, np.full(200, FOREVER))])
+        found += len(join.results(lot + 1))
+    assert found == 50 + (50 + 500) + (50 + 500 + 5000)
+    assert join.cell(1, 1, np.array([0, 50, 550])).tolist() == [0, 1, 2]
+    assert join.entered(0, np.array([0, 200, 400])).tolist() == [1, 2, 3]
+    assert join.next_rows.tolist() == [600, 5550]
