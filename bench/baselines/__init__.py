@@ -1,8 +1,8 @@
 """L1 to L6 as one would write them by hand in Spark Structured Streaming, to be run beside the pipeline.
 
-Two ways: `join` keeps its windows in Spark's state store (stream-stream joins with watermarks), `again` keeps
-the last second of each stream itself and joins anew in every batch (foreachBatch). L1 to L3 need neither: they
-are filters, with the stored side looked up beforehand.
+Two ways: `join` keeps its windows in Spark's state store (stream-stream joins with watermarks), `again`
+keeps the last second of each stream itself and joins anew in every batch (foreachBatch). L1 to L3 need
+neither: they are filters, with the stored side looked up beforehand.
 
 Every solution is sent once, when its newest element has come, and joins elements less than a second apart:
 what the CQELS-QL texts of the queries say. Both send bags; where an equal solution comes as another goes,

@@ -1,7 +1,7 @@
 """A hand-written query in a process of its own, with a Spark of its own.
 
-The pipeline starts its JVM to be up soon; these queries get one that is set up for throughput, which two in one
-process cannot have.
+The pipeline starts its JVM to be up soon; these queries get one that is set up for throughput, and a
+process has one JVM.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from kelda.errors import KeldaError
 ROOT = Path(__file__).absolute().parents[2]
 
 
-def run(query: str, files: Sequence[str], stored: str, master: str = "local[2]", **how: Any) -> dict[str, Any]:
+def run(
+    query: str, files: Sequence[str], stored: str, master: str = "local[2]", **how: Any
+) -> dict[str, Any]:
     """The figures of L1 … L6 over `<stream>.tsnt` files (post, postlike, photo, photolike, gps).
 
     Files of streams that the query does not read are left alone, and not counted. `how`: the keywords of
@@ -40,7 +42,11 @@ def best(query: str, files: dict[str, str], stored: str, spark: Any, **how: Any)
     from bench.baselines.measure import measure
     from bench.baselines.queries import QUERIES, Join
 
-    ways = ["join", "again"] if isinstance(QUERIES[query], Join) and "way" not in how else [how.get("way", "join")]
+    ways = (
+        ["join", "again"]
+        if isinstance(QUERIES[query], Join) and "way" not in how
+        else [how.get("way", "join")]
+    )
     found = [measure(query, files, stored, spark, **how | {"way": way}) for way in ways]
     found.sort(key=lambda figures: -figures["triples_per_second"])
     return found[0] | ({"slower": found[1]} if len(found) > 1 else {})

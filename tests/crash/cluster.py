@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyspark
 
+from kelda.spark.session import _worker_python
 from tests.crash.processes import MARK, Process, marked
 
 PATIENCE = 120.0  # seconds for a master or worker to say that it is up
@@ -43,6 +44,9 @@ class Cluster:
             "SPARK_CONF_DIR": str(self.folder),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(self.folder / "local"),
+            # All machines are this one, so the script that starts Python quickly here does so for all. Spark
+            # gives the Python beside the driver ten seconds to start, which a busy machine exceeds.
+            "PYSPARK_PYTHON": str(_worker_python()),
         }
 
     def join(self, cores: int = 1) -> int:
@@ -55,9 +59,13 @@ class Cluster:
         self._said(log, r"Successfully registered with (master)")
         return pid
 
+    def executors(self, pid: int) -> list[Process]:
+        """Those of a worker."""
+        return [p for p in marked(self.mark) if p.kind == "executor" and _under(p.pid, pid)]
+
     def leave(self, pid: int) -> list[Process]:
         """A worker and its executors die at once."""
-        gone = [p for p in marked(self.mark) if p.pid == pid or (p.kind == "executor" and _under(p.pid, pid))]
+        gone = [Process(pid, "standalone"), *self.executors(pid)]
         for process in gone:
             process.kill()
         self._running.pop(pid).wait()

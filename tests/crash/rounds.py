@@ -54,11 +54,14 @@ class Driver:
         said.put(None)
 
     def next(self, timeout: float = PATIENCE) -> dict[str, object] | None:
-        """What it says next; None if it has ended."""
+        """The last thing it has said since it was asked before; None if it has ended."""
         try:
-            return self.said.get(timeout=timeout)
+            told = self.said.get(timeout=timeout)
+            while told is not None and "done" not in told and not self.said.empty():
+                told = self.said.get()
         except queue.Empty:
             raise Failure(f"nothing happened for {timeout:.0f} s; the log is {self.log}") from None
+        return told
 
 
 @dataclass
@@ -130,32 +133,31 @@ class Rounds:
         """Kill, wait for progress, kill again, to the end of the streams."""
         self._start(driver)
         pace, rebuilt = 1.0, 0
-        wait = self.draw.randint(1, 3)  # batches to the next kill
+        due = self.draw.randint(0, 2)  # the batch after which something is killed next
         while (told := driver.next()) is not None:
             if "done" in told:
                 break
             pace += 0.3 * (float(str(told["seconds"])) - pace)
             self.rebuilt += int(str(told["rebuilt"])) - rebuilt
             rebuilt = int(str(told["rebuilt"]))
-            wait -= 1
-            if wait > 0 or self.done >= self.wanted:
+            batch = int(str(told["batch"]))
+            if batch < due or self.done >= self.wanted:
                 continue
             time.sleep(self.draw.uniform(0, 1.5 * min(pace, 5.0)))
             kind = self.kind
             killed = self._kill(kind, driver, mark, cluster, places)
             if not killed:
-                wait = 1
                 continue
             self.done += 1
             what = ", ".join(f"{p.kind} {p.pid}" for p in killed)
             self.say(
-                f"{self.done}/{self.wanted}: after batch {told['batch']} killed {what} "
+                f"{self.done}/{self.wanted}: after batch {batch} killed {what} "
                 f"(shards stood up {self.rebuilt} times before)"
             )
-            wait = self.draw.randint(2, 4)
+            due = batch + self.draw.randint(2, 4)
             if kind == "driver":
                 self._start(driver)
-                wait, rebuilt = self.draw.randint(1, 4), 0
+                due, rebuilt = batch + self.draw.randint(0, 4), 0
         code = driver.process.wait(60)
         if code != 0:
             tail = "\n".join(driver.log.read_text(errors="replace").splitlines()[-12:])
@@ -177,7 +179,10 @@ class Rounds:
             return killed
         if kind == "standalone":
             assert cluster is not None
-            place = places.pop(self.draw.randrange(len(places)))
+            used = [place for place in places if cluster.executors(place)]
+            if not used:
+                return None
+            places.remove(place := self.draw.choice(used))
             killed = cluster.leave(place)
             places.append(cluster.join())
             return killed

@@ -60,11 +60,6 @@ def sockets(run: str) -> list[str]:
     return [path.name for path in folder.glob(f"*-{run[:12]}-*.sock")] if folder.exists() else []
 
 
-def checkpoints() -> set[Path]:
-    """The temporary checkpoint folders there are, whosever."""
-    return set(Path(tempfile.gettempdir()).glob("kelda-checkpoint-*"))
-
-
 def until(true: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
     """Wait for something to become true."""
     end = time.monotonic() + patience

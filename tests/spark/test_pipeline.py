@@ -17,7 +17,8 @@ from kelda.runner.job import Job, QuerySpec, StreamSource
 from kelda.shards.merge import Merged
 from kelda.spark.pipeline import Batch, Figures, Pipeline
 from kelda.spark.run import Ledger, run
-from tests.spark.scene import MASTER, PATIENCE, Told, checkpoints, hosts, until
+from kelda.spark.session import scratch
+from tests.spark.scene import MASTER, PATIENCE, Told, hosts, until
 
 spark = pytest.mark.spark
 
@@ -107,10 +108,17 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     ("shards", "batch_events", "bad"), [(1, 13, True), (2, 10_000, False), (5, 5, False)]
 )
 def test_same_answers_as_the_reference(
-    tmp_path: Path, expected: list[str], shards: int, batch_events: int, bad: bool
+    tmp_path: Path,
+    expected: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    shards: int,
+    batch_events: int,
+    bad: bool,
 ) -> None:
     told = Told()
-    before = checkpoints()
+    scratch()  # of Spark: stays where it is
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     job = job_in(tmp_path, batch_events, bad=bad)
     answers = list(run(job, master=MASTER, progress=told, shards=shards))
     assert sorted_lines(answers) == expected
@@ -123,7 +131,7 @@ def test_same_answers_as_the_reference(
     rejects = [(Path(r.source).name, r.line) for r in told.rejects]
     assert rejects == ([("heat.tsnt", 6), ("heat.tsnt", 27)] if bad else [])
 
-    assert not [folder for folder in checkpoints() - before if (folder / "taken.json").exists()]
+    assert not list((tmp_path / "tmp").glob("kelda-checkpoint-*"))
     until(lambda: not hosts(), "hosts end with their run", 3.0)
 
 

@@ -1,0 +1,30 @@
+"""The same queries over the same files by Kelda's engine in this process: which answers are right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from bench.baselines.queries import QUERIES
+from bench.families.lsbench import FAMILY
+from bench.families.lsbench.vocabulary import STREAMS
+from kelda.runner.inprocess import run
+from kelda.runner.job import Job, QuerySpec, StreamSource
+
+
+def answers(
+    query: str, files: Mapping[str, str], stored: str, copies: int = 1
+) -> list[Counter[tuple[str, ...]]]:
+    """The answers of each copy, as `measure` keeps them: terms as N-Triples text, in the order of SELECT."""
+    text = FAMILY.query(query).texts["cqels"]
+    specs = tuple(
+        QuerySpec(str(i), text.replace("user:u0", f"user:u{i}").replace("person:p0", f"person:p{i}"), "cqels")
+        for i in range(copies)
+    )
+    asked = QUERIES[query]
+    streams = tuple(StreamSource(STREAMS[name], files[name]) for name in asked.streams)
+    found: list[Counter[tuple[str, ...]]] = [Counter() for _ in specs]
+    for answer in run(Job(specs, streams, ((None, stored),))):
+        assert answer.bindings is not None
+        found[int(answer.query)][tuple(str(answer.bindings[name]) for name in asked.variables)] += 1
+    return found
