@@ -1,10 +1,11 @@
 """Elasticity: a worker joins a running pipeline, later one leaves; throughput over time, answers unchanged.
 
-A standalone cluster on loopback with one worker of one core takes a load as fast as it can. After a third
-of the batches a second worker joins; after two thirds the first one is killed with its executors. The
-answers must be those of a run without Spark. Figures go to docs/elastic.json, a drawing to docs/elastic.svg.
+A standalone cluster on loopback with one worker of one core takes a load as fast as it can. After a quarter
+of the batches a second worker joins; when both have worked for another quarter, the first one is killed
+with its executors. The answers must be those of a run without Spark. Figures go to docs/elastic.json, a
+drawing to docs/elastic.svg.
 
-    python -m bench.elastic [--batches 45] [--batch-events 20000] [--folder DIR] [--docs docs]
+    python -m bench.elastic [--batches 60] [--batch-events 20000] [--folder DIR] [--docs docs]
 """
 
 from __future__ import annotations
@@ -93,16 +94,21 @@ def run(folder: Path, batches: int, batch_events: int) -> tuple[list[Point], lis
     points: list[Point] = []
     changes: list[Change] = []
     workers = [cluster.join()]
-    due = {batches // 3: "a worker joins", 2 * batches // 3: "the first worker dies"}
+    due = [(batches // 4, True)]  # (batch, whether a worker joins after it)
     begin = time.monotonic()
     busy: list[threading.Thread] = []
 
-    def change(what: str, batch: int) -> None:
-        if "joins" in what:
-            workers.append(cluster.join())
+    def change(joins: bool) -> None:
+        if joins:
+            place = cluster.join()
+            while not cluster.executors(place):
+                time.sleep(0.1)
+            workers.append(place)
+            due.append((points[-1].batch + batches // 4, False))
         else:
             cluster.leave(workers.pop(0))
-        changes.append(Change(time.monotonic() - begin, batch, what))
+        what = "a worker has joined" if joins else "the first worker dies"
+        changes.append(Change(time.monotonic() - begin, points[-1].batch, what))
 
     def take(batch: Batch) -> None:
         figures = pipeline.figures
@@ -112,8 +118,8 @@ def run(folder: Path, batches: int, batch_events: int) -> tuple[list[Point], lis
         points.append(
             Point(at, batch.id, figures.events - seen, figures.batch_seconds, len(workers), rebuilt)
         )
-        if batch.id in due:  # beside the pipeline, which does not wait for it
-            busy.append(threading.Thread(target=change, args=(due.pop(batch.id), batch.id)))
+        if due and batch.id >= due[0][0]:  # beside the pipeline, which does not wait for it
+            busy.append(threading.Thread(target=change, args=(due.pop(0)[1],), daemon=True))
             busy[-1].start()
 
     try:
@@ -124,7 +130,7 @@ def run(folder: Path, batches: int, batch_events: int) -> tuple[list[Point], lis
         pipeline.wait()
         pipeline.stop()
         for thread in busy:
-            thread.join()
+            thread.join(60)
         from pyspark.sql import SparkSession
 
         running = SparkSession.getActiveSession()
@@ -139,15 +145,16 @@ def run(folder: Path, batches: int, batch_events: int) -> tuple[list[Point], lis
     return points, changes, wrong
 
 
-def medians(points: Sequence[Point]) -> dict[str, float]:
-    """Events a second in the middle batch of each phase, without its first two, in which hosts stand up."""
-    phases: list[list[float]] = [[]]
-    for before, point in zip([points[0], *points], points, strict=False):
-        if point.workers != before.workers or point.batch == 2 * len(points) // 3 + 1:
-            phases.append([])
-        phases[-1].append(point.rate)
-    names = ("one worker", "two workers", "one again")
-    return {n: round(statistics.median(p[2:] or p)) for n, p in zip(names, phases, strict=False)}
+def medians(points: Sequence[Point], changes: Sequence[Change]) -> dict[str, float]:
+    """Events a second in the middle batch of each phase, without its first, in which processes start."""
+    ends = [*(change.at for change in changes), float("inf")]
+    found, begin = {}, 0.0
+    for name, end in zip(("one worker", "two workers", "one again"), ends, strict=False):
+        rates = [p.rate for p in points if begin <= p.at < end]
+        if rates:
+            found[name] = round(statistics.median(rates[1:] or rates))
+        begin = end
+    return found
 
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 320, 64, 16, 40, 44
@@ -204,7 +211,7 @@ def drawing(points: Sequence[Point], changes: Sequence[Change]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.elastic", description=__doc__)
-    parser.add_argument("--batches", type=int, default=45)
+    parser.add_argument("--batches", type=int, default=60)
     parser.add_argument("--batch-events", type=int, default=20_000)
     parser.add_argument("--folder", type=Path, default=None, help="where to work (a new one in /tmp)")
     parser.add_argument("--docs", type=Path, default=Path(__file__).parents[1] / "docs")
@@ -215,11 +222,13 @@ def main() -> None:
         shown = "\n".join(wrong[:20])
         raise SystemExit(f"{len(wrong)} answers lost or doubled (kept: {folder})\n{shown}")
     figures = {
-        "medians": medians(points),
+        "medians": medians(points, changes),
         "load_average": os.getloadavg(),
         "changes": [asdict(c) for c in changes],
         "batches": [asdict(p) for p in points],
     }
+    if len(changes) < 2:
+        raise SystemExit(f"the streams ended before both changes had happened: more --batches ({changes})")
     (given.docs / "elastic.json").write_text(json.dumps(figures, indent=1) + "\n")
     (given.docs / "elastic.svg").write_text(drawing(points, changes))
     shutil.rmtree(folder)

@@ -25,8 +25,6 @@ from bench.baselines.queries import QUERIES, Filter, Join, Stored, triples
 from bench.harness.resources import cpu_seconds
 from kelda.errors import UsageError
 
-SKIPPED = 3  # batches, while code is compiled
-
 _STATE = "org.apache.spark.sql.execution.streaming.state"
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
 SETTINGS = {
@@ -63,7 +61,7 @@ def start(master: str) -> SparkSession:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "4g",
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.scheduler.mode": "FAIR",  # copies take turns
+        "spark.scheduler.mode": "FAIR",  # copies take turns, each from a pool of its own
     }
     builder = SparkSession.builder.master(master).appName("baselines")
     for name, value in settings.items():
@@ -87,8 +85,8 @@ def measure(
 ) -> dict[str, Any]:
     """Run a query to the end of its files (stream -> path).
 
-    Copies are queries of their own, each for another user, all at the same time. With `keep`, "rows" are
-    the answers of each copy, counted; it is slower.
+    Copies are queries of their own, as of so many users who do not know of each other, all at the same
+    time. With `keep`, "rows" are the answers of each copy, counted; it is slower.
     """
     asked = QUERIES[query]
     if missing := set(asked.streams) - set(files):
@@ -105,12 +103,13 @@ def measure(
         with Usage() as usage:
             runs = [Run(query, way, lines, known, i, keep) for i in range(copies)]
             for i, run in enumerate(runs):
+                spark.sparkContext.setLocalProperty("spark.scheduler.pool", f"copy {i}")
                 run.begin(str(folder / f"checkpoint-{i}"))
             for run in runs:
                 run.end(counts)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    first, last = max(run.begun for run in runs), max(run.ended for run in runs)
+    first, last = min(run.begun for run in runs), max(run.ended for run in runs)
     result: dict[str, Any] = {
         "query": query,
         "way": "filter" if isinstance(asked, Filter) else way,
@@ -120,7 +119,7 @@ def measure(
         # Copies run side by side: the slowest says what the machine sustains.
         "triples_per_second": round(min(run.rate for run in runs)),
         "triples_per_cpu_second": round(runs[0].steady / max(usage.between(first, last), 1e-9)),
-        "batch_ms_median": float(np.median(np.concatenate([run.batch_ms[SKIPPED:] for run in runs]))),
+        "batch_ms_median": float(np.median(np.concatenate([run.batch_ms for run in runs]))),
         "answers": sum(run.answers for run in runs),
     }
     if result["way"] == "join":
@@ -176,14 +175,15 @@ class Run:
             self.rows.update(zip(*columns, strict=True))
 
     def end(self, counts: Sequence[int]) -> None:
-        """Wait for the end. The steady state is from the end of the first batches to that of the last."""
+        """Wait for the end. The second half of the batches is the steady state: the JVM has compiled its code."""
         self.query.awaitTermination()
         batches = sorted(self.query.recentProgress, key=lambda p: p["batchId"])
         self.batch_ms = np.array([p["durationMs"]["triggerExecution"] for p in batches], np.float64)
         starts = [datetime.fromisoformat(p["timestamp"].replace("Z", "+00:00")).timestamp() for p in batches]
         ends = np.array(starts) + self.batch_ms / 1000
-        skip = min(SKIPPED, len(batches) - 1)
+        skip = len(batches) // 2
         self.begun, self.ended = float(ends[skip - 1] if skip else starts[0]), float(ends[-1])
+        self.batch_ms = self.batch_ms[skip:]
         self.steady = sum(counts[p["batchId"]] for p in batches[skip:])
         self.rate = self.steady / max(self.ended - self.begun, 1e-9)
         if self.each is None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from kelda.errors import InputError
 
-LEAST = 12  # pieces, if there are elements for so many: the first ones are not measured
+LEAST = 12  # pieces, if there are elements for so many: only the second half is measured
 
 
 def cut(files: Mapping[str, str], folder: Path, triples: int) -> list[int]:

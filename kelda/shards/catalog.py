@@ -107,7 +107,7 @@ class CatalogFolder(Catalog):
         ops = tuple(ops)
         self.refresh()
         self.folder.mkdir(parents=True, exist_ok=True)
-        lines = [json.dumps({"op": type(op).__name__, **asdict(op)}) for op in ops]
+        lines = [json.dumps(as_json(op)) for op in ops]
         whole(self._path(self.version), ("\n".join(lines) + "\n").encode())
         return super().add(ops)
 
@@ -120,7 +120,7 @@ class CatalogFolder(Catalog):
                 if until is not None:
                     raise
                 break
-            super().add(_op(json.loads(line)) for line in text.splitlines())
+            super().add(from_json(json.loads(line)) for line in text.splitlines())
         return self
 
     def _path(self, number: int) -> Path:
@@ -137,7 +137,13 @@ def whole(path: Path, data: bytes) -> None:
     os.replace(part, path)
 
 
-def _op(data: dict[str, Any]) -> Op:
+def as_json(op: Op) -> dict[str, Any]:
+    """An operation as plain data."""
+    return {"op": type(op).__name__, **asdict(op)}
+
+
+def from_json(data: dict[str, Any]) -> Op:
+    """What `as_json` made plain."""
     kind = _KINDS[data.pop("op")]
     if "spec" in data:
         data["spec"] = QuerySpec(**data["spec"])

@@ -77,6 +77,8 @@ class Levels:
             _together([outcome.entries for outcome in outcomes]),
             replace(
                 news[0],
+                now=min(n.now for n in news),
+                horizon=max(n.horizon for n in news),
                 seconds=sum(n.seconds for n in news),
                 held=sum(n.held for n in news),
                 segments=sum(n.segments for n in news),

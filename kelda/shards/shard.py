@@ -32,7 +32,6 @@ from kelda.shards.catalog import Catalog, Drop, Op, Pause, Register, RegisterMan
 from kelda.shards.parcel import Part, unpack
 from kelda.shards.planner import Setup, read_values
 
-
 COUNT_BYTES = 16  # batches between two counts of the bytes held
 
 
@@ -55,6 +54,7 @@ class News:
     late: dict[str, int] = field(default_factory=dict)
     rejects: tuple[Reject, ...] = ()
     now: int = 0  # stream time up to which all is answered
+    horizon: int = 0  # the latest time that any stream has told
     seconds: float = 0.0
     held: int = 0  # bytes
     segments: int = 0
@@ -239,6 +239,7 @@ class Shard:
             {s: n - late.get(s, 0) for s, n in evaluator.late.items() if n > late.get(s, 0)},
             tuple(reject for part in parts for reject in part.rejects),
             evaluator.now,
+            evaluator.clock.horizon,
             time.perf_counter() - begin,
             self._bytes(),
             len(self._spans),

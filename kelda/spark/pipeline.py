@@ -37,7 +37,19 @@ from kelda.runner.sinks.sink import Sink
 from kelda.runner.sources import PushReader, open_reader
 from kelda.runner.sources.address import read_address
 from kelda.shards.balance import balancer
-from kelda.shards.catalog import CatalogFolder, Drop, Op, Pause, Register, Switch, Warm, whole
+from kelda.shards.catalog import (
+    CatalogFolder,
+    Drop,
+    Op,
+    Pause,
+    Register,
+    RegisterMany,
+    Switch,
+    Warm,
+    as_json,
+    from_json,
+    whole,
+)
 from kelda.shards.merge import Merged, merge
 from kelda.shards.planner import Planner, Setup
 from kelda.shards.shard import News, Outcome
@@ -93,6 +105,32 @@ class Figures:
         return json.dumps({name: getattr(self, name) for name in self.__slots__})
 
 
+@dataclass
+class _Waiting:
+    """Registrations that hold when the clock has come to `until` (None: not known yet)."""
+
+    ops: tuple[Op, ...]
+    until: int | None = None
+
+    @property
+    def names(self) -> list[str]:
+        found: list[str] = []
+        for op in self.ops:
+            found += (
+                [op.name] if isinstance(op, Register) else op.names if isinstance(op, RegisterMany) else []
+            )
+        return found
+
+
+@dataclass
+class _Move:
+    """A query that changes over to `shard` when the clock is `span` behind `since`."""
+
+    shard: int
+    span: int
+    since: int | None = None
+
+
 class Pipeline:
     """One deployment. Queries come and go while it runs; `take` gets each batch, in Spark's thread."""
 
@@ -129,13 +167,24 @@ class Pipeline:
         self._lock = threading.RLock()
         self._query: Any = None
         self._last = 0.0
-        self._moving: dict[str, tuple[int, int, int]] = {}  # to which shard, window reach, since when
+        self._moving: dict[str, _Move] = {}
+        self._waiting: list[_Waiting] = []  # registrations that do not hold yet
+        self._horizon: int | None = None  # the latest time that any stream has told
+        self._now = 0  # the time up to which all is answered
+        self._done = -1  # the last batch that was
         self._ended = threading.Event()
         self._frames: dict[int, DataFrame] = {}
         self.pushed: dict[int, PushReader] = {}
         self._door: Door | None = None
         _open_folder(self.folder, setup)
-        self._route(self.catalog.refresh().between(0, self.catalog.version))
+        ops = self.catalog.refresh().between(0, self.catalog.version)
+        self._route(ops)
+        for op in ops:  # moves that a restart found half done
+            if isinstance(op, Warm):
+                self._moving[op.name] = _Move(op.shard, self.planner.span(op.name) or 0)
+            elif isinstance(op, Switch | Drop):
+                self._moving.pop(op.name, None)
+        self._recall()
 
     # -------------------------------------------------------------------- queries
 
@@ -178,7 +227,7 @@ class Pipeline:
                 raise UsageError(f"{name!r} cannot move: only whole queries with time windows can")
             if shard != self.planner.placed[name] and name not in self._moving:
                 self._enter([Warm(name, shard)])
-                self._moving[name] = (shard, span, self.figures.stream_time or 0)
+                self._moving[name] = _Move(shard, span)
 
     @property
     def queries(self) -> list[str]:
@@ -197,10 +246,44 @@ class Pipeline:
         return name
 
     def _enter(self, ops: list[Op]) -> None:
-        """Into the catalog; first the routing, so that no element of theirs is held back."""
+        """Into the catalog; first the routing, so that no element of theirs is held back.
+
+        A new query is to see all elements of the instants after the clock, also those that wait there.
+        What was read before the routing knew of it was not sent to its shards: so its entry waits until
+        all of that has been answered."""
         with self._lock:
+            gone = {op.name for op in ops if isinstance(op, Drop)}
+            unborn = [w for w in self._waiting if any(name in gone for name in w.names)]
             self._route(ops)
-            self.catalog.add(ops)
+            if unborn:  # dropped before it held
+                self._waiting = [w for w in self._waiting if w not in unborn]
+            elif self._must_wait() and any(isinstance(op, Register | RegisterMany) for op in ops):
+                self._waiting.append(_Waiting(tuple(ops), None if self._under_way() else self._horizon))
+            else:
+                self.catalog.add(ops)
+            self._remember()
+
+    def _must_wait(self) -> bool:
+        """Whether elements may have been read that are not answered yet."""
+        return self._under_way() or (self._horizon is not None and self._now < self._horizon)
+
+    def _under_way(self) -> bool:
+        """Whether a batch may be; the offsets of a batch are on disk before any of it is read."""
+        offsets = (self.folder / "spark" / "offsets").glob("[0-9]*")
+        return max((int(path.name) for path in offsets if path.name.isdigit()), default=-1) > self._done
+
+    def _remember(self) -> None:
+        """Registrations survive a restart while they wait, too."""
+        lines = [json.dumps([as_json(op) for op in waiting.ops]) for waiting in self._waiting]
+        whole(self.folder / "waiting", "".join(f"{line}\n" for line in lines).encode())
+
+    def _recall(self) -> None:
+        file = self.folder / "waiting"
+        for line in file.read_text().splitlines() if file.exists() else ():
+            ops = [from_json(data) for data in json.loads(line)]
+            if not any(name in self.queries for name in _Waiting(tuple(ops)).names):  # else it holds already
+                self._route(ops)
+                self._waiting.append(_Waiting(tuple(ops)))
 
     def _route(self, ops: Sequence[Op]) -> None:
         self.planner.route(ops)
@@ -314,9 +397,11 @@ class Pipeline:
                 sink.write(batch, mine)
         if self._feeds and outcomes:
             self._feed(batch, merged, news)
-        self._count(batch, outcomes, len(merged))
         self._take(Batch(batch, merged, news, frozenset(self._sinks)))
-        self._settle()
+        with self._lock:
+            self._settle(news)
+            self._done = batch
+            self._count(batch, outcomes, len(merged))
         if outcomes and all(outcome.news.ended for outcome in outcomes):
             self._ended.set()
 
@@ -364,16 +449,27 @@ class Pipeline:
         for shard, n in enumerate(news):
             self.balancer.load.told(shard, n.seconds, n.held)
 
-    def _settle(self) -> None:
-        """Queries whose new shard has seen as much as their windows reach back change over."""
-        with self._lock:
-            now = self.figures.stream_time or 0
-            for name, (shard, span, since) in list(self._moving.items()):
-                if name not in self.queries:
-                    del self._moving[name]
-                elif now > since + span:
-                    del self._moving[name]
-                    self._enter([Switch(name, shard)])
+    def _settle(self, news: list[News]) -> None:
+        """What waited for the clock: registrations, and queries whose new shard has seen as much as their
+        windows reach back."""
+        if not news:
+            return
+        self._horizon = max(n.horizon for n in news)
+        self._now = min(n.now for n in news)
+        for waiting in list(self._waiting):
+            if waiting.until is None:  # some of this batch may have been read without it
+                waiting.until = self._horizon
+            if self._now >= waiting.until:
+                self.catalog.add(waiting.ops)
+                self._waiting.remove(waiting)
+                self._remember()
+        for name, move in list(self._moving.items()):
+            if move.since is None:
+                move.since = self._horizon
+            if self._now > move.since + move.span:
+                del self._moving[name]
+                if name in self.queries:
+                    self._enter([Switch(name, move.shard)])
 
 
 def _open(sink: str, spec: QuerySpec, folder: Path) -> Sink:
