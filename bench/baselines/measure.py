@@ -100,14 +100,17 @@ def measure(
         counts = cut({stream: files[stream] for stream in asked.streams}, folder, batch_triples)
         lines = {stream: _lines(spark, folder / stream) for stream in asked.streams}
         known = Stored(spark, stored)
+        runs = [Run(query, way, lines, known, i, keep) for i in range(copies)]
         with Usage() as usage:
-            runs = [Run(query, way, lines, known, i, keep) for i in range(copies)]
             for i, run in enumerate(runs):
                 spark.sparkContext.setLocalProperty("spark.scheduler.pool", f"copy {i}")
                 run.begin(str(folder / f"checkpoint-{i}"))
             for run in runs:
                 run.end(counts)
     finally:
+        for stream in spark.streams.active:  # of this session alone; there are some if one has failed
+            stream.stop()
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", None)
         shutil.rmtree(folder, ignore_errors=True)
     first, last = min(run.begun for run in runs), max(run.ended for run in runs)
     result: dict[str, Any] = {
@@ -175,7 +178,7 @@ class Run:
             self.rows.update(zip(*columns, strict=True))
 
     def end(self, counts: Sequence[int]) -> None:
-        """Wait for the end. The second half of the batches is the steady state: the JVM has compiled its code."""
+        """Wait for the end. The steady state is the second half of the batches: most code is compiled then."""
         self.query.awaitTermination()
         batches = sorted(self.query.recentProgress, key=lambda p: p["batchId"])
         self.batch_ms = np.array([p["durationMs"]["triggerExecution"] for p in batches], np.float64)

@@ -6,6 +6,7 @@ The state store holds the truth of a shard: its segments, its memory, and its st
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,7 @@ class ShardState(StatefulProcessor):
             except (ConnectionError, BrokenPipeError, EOFError):
                 if attempt == TRIES - 1:
                     raise
+                time.sleep(0.2)  # a process that was killed may hold its door for a moment
         raise AssertionError("not reached")
 
     def _kept(self, before: Stamp) -> tuple[bytes | None, dict[int, tuple[int, bytes]]]:

@@ -124,6 +124,7 @@ def test_a_host_lives_dies_and_stands_up(work: Work) -> None:
     with pytest.raises((ConnectionError, EOFError)):
         for _ in range(100):
             host.take(2, first.stamp, [])
+    assert gone(process)
     host = Host(work.run, 0)
     assert host_process(host) != process
     second = taken(host, work, 1)
