@@ -512,7 +512,7 @@ def _open_folder(folder: Path, setup: Setup) -> None:
                 f"the checkpoint {folder} belongs to another job (other streams, graphs or shards); "
                 "use another folder, or delete this one to start from the beginning"
             )
-    elif any(folder.iterdir()):
+    elif any(not path.name.startswith(".") for path in folder.iterdir()):  # a dot: half written, by a kill
         raise UsageError(f"{folder} is not empty and not a checkpoint of Kelda; use another folder")
     else:
         whole(file, json.dumps({"setup": mine, "id": uuid.uuid4().hex}).encode())

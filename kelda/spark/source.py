@@ -179,12 +179,13 @@ def spread(pieces: list[Piece], tasks: int) -> list[list[Piece]]:
     return runs
 
 
-_routings: dict[str, tuple[int, Routing]] = {}
+_routings: dict[str, tuple[tuple[int, int], Routing]] = {}
 
 
 def routing_of(path: str) -> Routing:
     """The routing in a file: that of the last change at least, since changes come before their batches."""
-    changed = Path(path).stat().st_mtime_ns
+    about = Path(path).stat()
+    changed = (about.st_mtime_ns, about.st_ino)  # each change is another file under the same name
     if path not in _routings or _routings[path][0] != changed:
         _routings.clear()
         _routings[path] = (changed, pickle.loads(Path(path).read_bytes()))
