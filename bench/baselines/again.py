@@ -2,7 +2,7 @@
 
 Kept are the rows of the last second. A batch's rows are joined with them and with each other by Arrow's hash
 join, on all cores of the driver; what joins kept rows alone was sent before. It does not spread over
-machines, but no step of it waits for a job to be planned: joined by DataFrames, L5 took three times the CPU.
+machines, but a batch is one job of Spark's, with one stage.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def start(master: str) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "4g",
-        # A fifth less CPU than the default collector on L6; its pauses do not matter here.
+        # Less CPU than the default collector takes, a sixth on L6; its pauses do not matter here.
         "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.scheduler.mode": "FAIR",  # copies take turns, each from a pool of its own
