@@ -180,7 +180,8 @@ def run_job(
             balance=spark.balance,
         )
     for stream in job.streams:
-        if not Path(stream.path).is_file() or stream.rate is not None or stream.idle_ms is not None:
+        elsewhere = not Path(stream.path).exists() or Path(stream.path).is_dir()  # a pipe is a file, too
+        if elsewhere or stream.rate is not None or stream.idle_ms is not None:
             raise UsageError(
                 f"the runner '{runner}' reads files to their ends; {stream.path} is for --runner spark"
             )

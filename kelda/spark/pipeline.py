@@ -312,7 +312,8 @@ class Pipeline:
         routing = str(self.folder / "routing")
         self.open_pushed()
         frames = frozenset(self._frames)
-        reading = Reading(self.run, self.batch_events, tasks, routing, frozenset(self.pushed), frames)
+        near = spark.sparkContext.master.startswith("local[") or spark.sparkContext.master == "local"
+        reading = Reading(self.run, self.batch_events, tasks, routing, near, frozenset(self.pushed), frames)
         if to_the_end is None:
             to_the_end = not frames and all(map(_ends_by_itself, self.run.setup.streams))
         self.run.flag.touch()

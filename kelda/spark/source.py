@@ -3,15 +3,15 @@
 An offset holds that of each stream's reader (`kelda.runner.sources`) and the version of the catalog, so a
 batch is a range of pieces and of registrations: bounded, and the same whenever it is read again. Only the
 driver opens the streams; pieces travel to the tasks inside their partitions, so executors need not see
-the driver's disk. A task parses its pieces and yields one parcel for each shard: Spark moves a few binary
-rows instead of a row per triple.
+the driver's disk (tasks on its own machine read plain files themselves). A task parses its pieces and
+yields one parcel for each shard: Spark moves a few binary rows instead of a row per triple.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kelda.rdf.framing import RECORDS
+from kelda.rdf.framings.base import Chunk
 from kelda.runner.job import StreamSource
 from kelda.runner.sources import Offset, Piece, Reader, open_reader
 from kelda.runner.sources.fed import FedReader
@@ -44,6 +45,7 @@ class Reading:
     batch_events: int
     tasks: int  # that read at the same time
     routing: str  # the file in which the routing is kept
+    near: bool = False  # tasks run on the driver's machine, and see its files
     pushed: frozenset[int] = frozenset()  # streams whose readers are in the driver's own process
     frames: frozenset[int] = frozenset()  # streams that are DataFrames
 
@@ -117,14 +119,14 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end | {CATALOG: {"version": max(at_catalog, self._catalog.refresh().version)}}
 
     def partitions(self, start: dict[str, Offset], end: dict[str, Offset]) -> list[InputPartition]:
-        pieces = [
-            piece
-            for key, reader in zip(self._keys(), self.readers, strict=True)
-            for piece in reader.pieces(start[key], end[key])
-        ]
+        pieces: list[Piece] = []
+        for key, reader in zip(self._keys(), self.readers, strict=True):
+            some = reader.pieces(start[key], end[key])
+            plain = getattr(reader, "plain", None) if self.reading.near else None
+            pieces += some if plain is None else in_file(some, plain, start[key]["bytes"], end[key]["bytes"])
         # A new version of the catalog is told to the shards even if there is nothing else to tell.
         runs = spread(pieces, self.reading.tasks) or [[]]
-        return [StreamPieces(some, end[CATALOG]["version"]) for some in runs]
+        return [StreamPieces(some, end[CATALOG]["version"], self.reading.near) for some in runs]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         assert isinstance(partition, StreamPieces)
@@ -145,14 +147,52 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
 class StreamPieces(InputPartition):
     """The pieces that one task reads, and the version of the catalog that holds for them."""
 
-    def __init__(self, pieces: list[Piece], version: int) -> None:
-        # Compressed: a partition passes through the driver's JVM on its way to a task.
-        super().__init__(zstandard.compress(pickle.dumps(pieces, pickle.HIGHEST_PROTOCOL), 1))
-        self.version = version
+    def __init__(self, pieces: list[Piece], version: int, near: bool = False) -> None:
+        data = pickle.dumps(pieces, pickle.HIGHEST_PROTOCOL)
+        # Compressed for the way to another machine.
+        super().__init__(data if near else zstandard.compress(data, 1))
+        self.version, self.near = version, near
 
     def pieces(self) -> list[Piece]:
-        pieces: list[Piece] = pickle.loads(zstandard.decompress(self.value))
-        return pieces
+        pieces: list[Piece] = pickle.loads(self.value if self.near else zstandard.decompress(self.value))
+        return [_read(piece) for piece in pieces]
+
+
+@dataclass(frozen=True, slots=True)
+class InFile:
+    """A chunk that the task reads itself, from a file on its own machine."""
+
+    path: str
+    at: int
+    size: int
+    first_line: int
+    ordinal: int
+    context: bytes
+
+
+def in_file(pieces: list[Piece], path: Path, begin: int, end: int) -> list[Piece]:
+    """The pieces of a plain file between two positions, without their text."""
+    if sum(len(piece.chunk.data) for piece in pieces if piece.chunk) != end - begin:
+        return pieces  # something between them is in none
+    found, at = [], begin
+    for piece in pieces:
+        if piece.chunk is not None:
+            c = piece.chunk
+            where = InFile(str(path), at, len(c.data), c.first_line, c.ordinal, c.context)
+            at += len(c.data)
+            piece = replace(piece, chunk=where)  # type: ignore[arg-type]
+        found.append(piece)
+    return found
+
+
+def _read(piece: Piece) -> Piece:
+    where: object = piece.chunk
+    if not isinstance(where, InFile):
+        return piece
+    with open(where.path, "rb") as file:
+        file.seek(where.at)
+        data = file.read(where.size)
+    return replace(piece, chunk=Chunk(where.first_line, where.ordinal, where.context, data))
 
 
 FEWEST_RECORDS = 4_000  # a task costs tens of milliseconds: as much as reading this many records

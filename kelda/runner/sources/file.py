@@ -46,6 +46,11 @@ class FileReader:
     def _open(self) -> PlainText | PackedText:
         return open_text(self.path)
 
+    @property
+    def plain(self) -> Path | None:
+        """The file, if positions in an offset are positions in it."""
+        return self.path if isinstance(self._text, PlainText) else None
+
     def start(self) -> Offset:
         return {
             "pieces": 0,
