@@ -383,7 +383,8 @@ class Pipeline:
 
     def _batch(self, results: DataFrame, batch: int) -> None:
         """The sink of the streaming query."""
-        replies = [pickle.loads(row.told) for row in results.collect()]
+        # By Arrow: cheaper than collect(), which makes a Row of each.
+        replies = [pickle.loads(told) for told in results.toArrow().column("told").to_pylist()]
         outcomes: list[Outcome] = [outcome for _, outcome in sorted(replies, key=lambda r: r[0])]
         with self._lock:
             version = max((outcome.version for outcome in outcomes), default=self._stood)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kelda.doctor import require_java
+from kelda.spark import filesystem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +30,9 @@ _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
 STREAMING = {
     # A batch's plan is always the same; planning it anew in the middle only costs time.
     "spark.sql.adaptive.enabled": "false",
+    # The JVM only passes a few binary rows on: nothing to generate code for.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # transformWithState works on RocksDB alone.
     "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
     # Per batch write what changed, not all of RocksDB's files.
@@ -125,6 +129,7 @@ def start(master: str, *, java_options: str | None = None) -> SparkSession:
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
         # Scratch files, all in one folder that goes with the process. (On a cluster, its own settings say.)
         settings["spark.local.dir"] = str(scratch() / "local")
+        settings |= filesystem.settings()
     else:
         settings |= _for_executors()
     conf = SparkConf()

@@ -39,32 +39,33 @@ class ShardState(StatefulProcessor):
         self.run = run
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self.after = handle.getValueState("after", "batch long, drawn long")
-        self.memory = handle.getValueState("memory", "data binary")
+        # One value for the stamp and the memory: each access to the state costs two milliseconds.
+        self.memory = handle.getValueState("memory", "batch long, drawn long, data binary")
         self.segments = handle.getMapState("segments", "number long", "version long, data binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         shard = shard_keys(self.run.setup.shards).index(key[0])
         parcels = [bytes(row.parcel) for row in rows]
         batch = current_batch()
-        stored = self.after.get()
+        stored = self.memory.get()
         before = NEW if stored is None else (int(stored[0]), int(stored[1]))
-        reply = self._reply(shard, batch, before, parcels)
+        reply = self._reply(shard, batch, before, parcels, None if stored is None else bytes(stored[2]))
         for number, data in reply.put.items():
             self.segments.updateValue((number,), (reply.version, zstandard.compress(data, 1)))
         for number in reply.removed:
             self.segments.removeKey((number,))
-        self.memory.update((zstandard.compress(reply.memory, 1),))
-        self.after.update(reply.stamp)
+        self.memory.update((*reply.stamp, zstandard.compress(reply.memory, 1)))
         yield Row(told=reply.told)
 
-    def _reply(self, shard: int, batch: int, before: Stamp, parcels: list[bytes]) -> Reply:
+    def _reply(
+        self, shard: int, batch: int, before: Stamp, parcels: list[bytes], memory: bytes | None
+    ) -> Reply:
         for attempt in range(TRIES):
             try:
                 host = host_of(self.run, shard, anew=attempt > 0)
                 reply = host.take(batch, before, parcels)
                 if reply is None:
-                    host.stand_up(before, *self._kept(before))
+                    host.stand_up(before, *self._kept(memory))
                     reply = host.take(batch, before, parcels)
                 assert reply is not None
                 return reply
@@ -74,14 +75,14 @@ class ShardState(StatefulProcessor):
                 time.sleep(0.2)  # a process that was killed may hold its door for a moment
         raise AssertionError("not reached")
 
-    def _kept(self, before: Stamp) -> tuple[bytes | None, dict[int, tuple[int, bytes]]]:
-        if before == NEW:
+    def _kept(self, memory: bytes | None) -> tuple[bytes | None, dict[int, tuple[int, bytes]]]:
+        if memory is None:
             return None, {}
         segments = {
             int(key[0]): (int(value[0]), zstandard.decompress(bytes(value[1])))
             for key, value in self.segments.iterator()
         }
-        return zstandard.decompress(bytes(self.memory.get()[0])), segments
+        return zstandard.decompress(memory), segments
 
     def close(self) -> None:
         """Nothing to let go: hosts live on."""
