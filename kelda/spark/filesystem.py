@@ -38,9 +38,8 @@ def compiled() -> Path | None:
     folder = caches / f"classes-{pyspark.__version__}-java-{java.version}-{which:08x}"
     if folder.is_dir():
         return folder
-    compiler = shutil.which("javac") or shutil.which(
-        "javac", path=str(Path(shutil.which(java.command) or java.command).resolve().parent)
-    )
+    beside = Path(shutil.which(java.command) or java.command).resolve().parent
+    compiler = shutil.which("javac") or shutil.which("javac", path=str(beside))
     if compiler is None:
         return None
     caches.mkdir(parents=True, exist_ok=True)
