@@ -1,6 +1,7 @@
 """The pipeline on Spark: throughput, latency, the cost of an empty batch, many queries, memory over a day.
 
     python -m bench.pipeline throughput [--queries L1,L2,L3,L4,L5,L6] [--triples 4000000] [--shards 2]
+    python -m bench.pipeline against    [--queries L4,L5] [--triples 4000000]
     python -m bench.pipeline latency    [--rate 133000] [--seconds 30]
     python -m bench.pipeline empty      [--batches 100]
     python -m bench.pipeline many       [--copies 1,1000]
@@ -88,13 +89,17 @@ def throughput(
     batch_events: int,
     master: str,
     copies: int = 1,
+    own: bool = False,
 ) -> dict[str, object]:
-    """All queries together over files, as fast as it goes."""
+    """All queries together over files, as fast as it goes. `own`: only the streams that they read."""
     data = folder / f"data-{triples}"
     if not data.exists():
         data.mkdir()
         write_data(data, triples, 133_000, 1_000)
     streams = [StreamSource(iri, str(next(data.glob(f"{_file(iri)}.tsnt")))) for iri in FAMILY.streams]
+    if own:
+        read = {stream for name in names for stream in FAMILY.query(name).streams}
+        streams = [stream for stream in streams if stream.iri in read]
     watch = Watch()
     checkpoint = Path(tempfile.mkdtemp(prefix="kelda-bench-"))
     pipeline = Pipeline(
@@ -139,6 +144,35 @@ def throughput(
 
 def _file(iri: str) -> str:
     return iri.rsplit(":", 1)[-1].rsplit("/", 1)[-1]
+
+
+def against(
+    folder: Path, names: Sequence[str], triples: int, shards: int, batch_events: int, master: str
+) -> list[dict[str, object]]:
+    """Each query alone on the streams that it reads: this pipeline, and hand-written Structured Streaming
+    (`bench.baselines`, a JVM of its own, the faster of its two ways) on the same files."""
+    from bench.baselines import run as run_baseline
+
+    found: list[dict[str, object]] = []
+    for name in names:
+        ours = throughput(folder, [name], triples, shards, batch_events, master, own=True)
+        data = folder / f"data-{triples}"
+        files = [str(data / f"{_file(stream)}.tsnt") for stream in FAMILY.query(name).streams]
+        theirs = run_baseline(name, files, str(data / "stored.nt"), master=master)
+        rate = float(theirs["triples_per_second"])
+        found.append(
+            {
+                "query": name,
+                "ours": ours["triples_per_second"],
+                "theirs": round(rate),
+                "way": theirs.get("way"),
+                "other_way": (theirs.get("slower") or {}).get("triples_per_second"),
+                "times": round(float(ours["triples_per_second"]) / rate, 2),  # type: ignore[arg-type]
+                "answers": [ours["answers"], theirs.get("answers")],
+            }
+        )
+        print(found[-1], flush=True)
+    return found
 
 
 # ------------------------------------------------------------------------------ latency
@@ -332,7 +366,7 @@ def memory() -> dict[str, float]:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    arguments.add_argument("what", choices=["throughput", "latency", "empty", "many", "day"])
+    arguments.add_argument("what", choices=["throughput", "against", "latency", "empty", "many", "day"])
     arguments.add_argument("--queries", default=SIX)
     arguments.add_argument("--triples", type=int, default=4_000_000)
     arguments.add_argument("--shards", type=int, default=2)
@@ -341,6 +375,7 @@ def main() -> None:
     arguments.add_argument("--batches", type=int, default=100)
     arguments.add_argument("--batch-events", type=int, default=200_000)
     arguments.add_argument("--copies", default="1,1000")
+    arguments.add_argument("--query", default="L3", help="whose copies `many` registers")
     arguments.add_argument("--hours", type=int, default=24)
     arguments.add_argument("--master", default="local[2]")
     arguments.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir(), "kelda-bench-data"))
@@ -351,9 +386,11 @@ def main() -> None:
     results: list[dict[str, object]] = []
     if chosen.what == "throughput":
         results.append(throughput(chosen.folder, names, chosen.triples, *common))
+    elif chosen.what == "against":
+        results += against(chosen.folder, names, chosen.triples, *common)
     elif chosen.what == "many":
         for copies in map(int, chosen.copies.split(",")):
-            results.append(throughput(chosen.folder, ["L1"], chosen.triples, *common, copies=copies))
+            results.append(throughput(chosen.folder, [chosen.query], chosen.triples, *common, copies=copies))
     elif chosen.what == "latency":
         results.append(latency(chosen.folder, names, chosen.rate or 133_000, chosen.seconds, *common))
     elif chosen.what == "empty":
