@@ -5,7 +5,7 @@
     python -m bench.pipeline latency    [--rate 133000] [--seconds 30]
     python -m bench.pipeline empty      [--batches 100]
     python -m bench.pipeline many       [--copies 1,1000]
-    python -m bench.pipeline day        [--hours 24] [--rate 100]
+    python -m bench.pipeline day        [--hours 24] [--rate 20]
 
 Data are LSBench's, made by `bench.families.lsbench`: five streams as N-Triples text files with times, and the
 stored network; the queries are Wukong+S's L1 to L6, windows of 1 s that slide by 100 ms, all registered
@@ -291,7 +291,7 @@ def day(folder: Path, hours: int, rate: int, shards: int, master: str) -> dict[s
 
     def take(batch: Batch) -> None:
         watch.take(batch)
-        if batch.id % 20 == 0:
+        if batch.id % 5 == 0:
             samples.append(memory())
 
     checkpoint = Path(tempfile.mkdtemp(prefix="kelda-bench-"))
@@ -300,7 +300,7 @@ def day(folder: Path, hours: int, rate: int, shards: int, master: str) -> dict[s
         checkpoint,
         graphs=[(None, str(data / "stored.nt"))],
         shards=shards,
-        batch_events=50_000,
+        batch_events=max(1_000, int(hours * 3600 * rate) // 200),
         take=take,
     )
     pipeline.register_all(specs(SIX.split(",")))
@@ -348,7 +348,7 @@ def memory() -> dict[str, float]:
         todo += children.get(pid, [])
     sums: dict[str, float] = {}
     for pid, (words, size) in told.items():
-        host = "kelda.spark.daemon" in words and pid not in mine
+        host = "kelda.spark.daemon" in words and pid not in mine  # a host has left its parents
         if pid not in mine and not host:
             continue
         kind = (
@@ -396,7 +396,7 @@ def main() -> None:
     elif chosen.what == "empty":
         results.append(empty(chosen.folder, chosen.batches, chosen.shards, chosen.master))
     else:
-        results.append(day(chosen.folder, chosen.hours, chosen.rate or 100, chosen.shards, chosen.master))
+        results.append(day(chosen.folder, chosen.hours, chosen.rate or 20, chosen.shards, chosen.master))
     for result in results:
         for name, value in result.items():
             print(f"{name:22} {value:,}" if isinstance(value, int | float) else f"{name:22} {value}")
