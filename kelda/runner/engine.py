@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time as wall
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -25,6 +24,7 @@ from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import read_events
 from kelda.rdf.graphs import load_graph
 from kelda.rdf.times import EPOCH
+from kelda.runner.inbox import Inbox
 
 BATCH = 10_000  # events that are taken at once from a file
 
@@ -221,33 +221,18 @@ class Stream:
         return count
 
 
-class Query:
+class Query(Inbox):
     """A registered continuous query."""
 
     def __init__(self, engine: Engine, name: str, algebra: A.Query) -> None:
+        super().__init__()
         self._engine = engine
         self.name = name
         self.algebra = algebra
-        self._answers: deque[Answer] = deque()
-        self._callbacks: list[Callable[[Answer], None]] = []
-
-    def results(self) -> Iterator[Answer]:
-        """The answers that have come and were not read yet, oldest first."""
-        while self._answers:
-            yield self._answers.popleft()
-
-    def subscribe(self, callback: Callable[[Answer], None]) -> None:
-        """Call `callback` with each further answer, instead of keeping it for `results()`."""
-        self._callbacks.append(callback)
 
     def explain(self) -> str:
         """How the query is run: its windows and operators, and what evaluates them."""
         return explain(self.algebra) + "\n\nruns " + self._engine._evaluator.say(self.name)
-
-    @property
-    def unread(self) -> int:
-        """How many answers wait for `results()`."""
-        return len(self._answers)
 
     def pause(self) -> None:
         """Report nothing until `resume()`; the windows stay up to date."""
@@ -269,13 +254,6 @@ class Query:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-    def _take(self, answer: Answer) -> None:
-        if self._callbacks:
-            for callback in self._callbacks:
-                callback(answer)
-        else:
-            self._answers.append(answer)
 
 
 def connect(*, t0: int = 0, memory_limit: int | None = None, max_unread: int = 1_000_000) -> Engine:

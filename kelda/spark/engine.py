@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from kelda.engine.answer import Answer
 from kelda.errors import UsageError
 from kelda.lang import parse
 from kelda.lang.params import term_of
 from kelda.rdf.event import Event
 from kelda.runner.engine import Payload, quads_of, to_ms
+from kelda.runner.inbox import Inbox
 from kelda.runner.job import QuerySpec, StreamSource
 from kelda.runner.sources import PushReader
 from kelda.spark.pipeline import Batch, Figures, Pipeline
@@ -226,22 +225,12 @@ class SparkStream:
         self._engine._pushed(self.iri).end()
 
 
-class SparkQuery:
-    """A registered query."""
+class SparkQuery(Inbox):
+    """A registered query. Callbacks are called in Spark's thread, before the batch is committed."""
 
     def __init__(self, engine: SparkEngine, name: str) -> None:
+        super().__init__()
         self._engine, self.name = engine, name
-        self._answers: deque[Answer] = deque()
-        self._callbacks: list[Callable[[Answer], None]] = []
-
-    def results(self) -> Iterator[Answer]:
-        """The answers that have come and were not read yet, oldest first."""
-        while self._answers:
-            yield self._answers.popleft()
-
-    def subscribe(self, callback: Callable[[Answer], None]) -> None:
-        """Call `callback` with each further answer, in Spark's thread, before the batch is committed."""
-        self._callbacks.append(callback)
 
     def explain(self) -> str:
         """How and where the query runs."""
@@ -263,10 +252,3 @@ class SparkQuery:
         """Drop the query, from the next batch on."""
         self._engine.pipeline.drop(self.name)
         self._engine._queries.pop(self.name, None)
-
-    def _take(self, answer: Answer) -> None:
-        if self._callbacks:
-            for callback in self._callbacks:
-                callback(answer)
-        else:
-            self._answers.append(answer)

@@ -43,6 +43,8 @@ def check_frame(frame: DataFrame, source: StreamSource) -> None:
         )
     if source.format is None:
         raise UsageError(f"say the format of <{source.iri}>, for example format='tsnt'")
+    if source.format == "csv":
+        raise UsageError(f"rows of <{source.iri}> have no CSV header: let Spark read it and select JSON")
     if source.format == PLAIN and "timestamp" not in frame.columns:
         raise UsageError(
             f"N-Triples have no time: <{source.iri}> needs a column 'timestamp', or format='tsnt'"

@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
-import shutil
 import threading
 import time
 import uuid
@@ -520,8 +519,3 @@ def _open_folder(folder: Path, setup: Setup) -> None:
         whole(file, json.dumps({"setup": mine, "id": uuid.uuid4().hex}).encode())
     for flag in folder.glob("running-*"):  # of a run that was killed
         flag.unlink(missing_ok=True)
-
-
-def forget(folder: Path) -> None:
-    """Remove a checkpoint folder."""
-    shutil.rmtree(folder, ignore_errors=True)

@@ -26,7 +26,6 @@ class Door:
         self.path, self.readers = path, readers
         path.unlink(missing_ok=True)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        # A path to a socket must be short: bind by the folder we stand in, for this moment.
         self._socket.bind(short(path))
         self._socket.listen(8)
         threading.Thread(target=self._serve, name="kelda-readers", daemon=True).start()
@@ -44,6 +43,7 @@ class Door:
             while True:
                 try:
                     number, what, arguments = receive(guest)
+                    assert what in ASKED
                 except (ConnectionError, OSError):
                     return
                 try:
