@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
-from bench.comparisons import oxigraph
+from bench.comparisons import oxigraph, rspjs
 from bench.experiments.base import Case, Experiment, Plot
 from bench.experiments.loads import SHAPES
 from bench.harness.families import NAMES, load, missing
@@ -43,6 +43,20 @@ def structured(full: bool) -> list[Case]:
     ]
 
 
+def in_node(full: bool) -> list[Case]:
+    """A filter, a self-join and an aggregate, each over one window and as small as rsp-js needs it."""
+    sizes = {
+        ("srbench", "Q1"): {"triples": 40_000, "rate": 5, "stream": {"stations": 100}},
+        ("lsbench", "Q4"): {"triples": 3_000, "rate": 100},
+        ("taxi", "T3"): {"triples": 30_000},
+    }
+    cases = []
+    for (name, query), size in sizes.items():
+        params = {"family": name, "queries": [query], **size, "triples": size["triples"] * (2 if full else 1)}
+        cases.append(Case({"family": name, "query": query}, params, "bench.comparisons.rspjs:measure"))
+    return cases
+
+
 def no_baselines() -> str:
     if importlib.util.find_spec("bench.baselines") is None:
         return "the hand-written Structured Streaming programs (bench/baselines) have not been written yet"
@@ -69,5 +83,17 @@ EXPERIMENTS = (
         differs="Our Spark pipeline and the same query written for Structured Streaming (the faster of two "
         "ways), same files and cores. Theirs is the rate after the first batches, ours that of a whole job.",
         missing=no_baselines,
+    ),
+    Experiment(
+        name="vs.rspjs",
+        title="rsp-js, an RSP-QL engine for Node",
+        columns=("triples", "cpu_us", "theirs_cpu_us", "ratio", "reports", "answers", "same_answers"),
+        cases=in_node,
+        differs=f"The same events, the same text; rsp-js {rspjs.VERSION} from the npm registry, in a process "
+        "of its own. Its windows are [from, to), ours (from, to], so its events are told 1 ms earlier; then "
+        "each window must have the same answers. It is not charged for reading text, we are. The ratio is of "
+        "CPU times, each side's second run.",
+        plots=(Plot("query", "ratio"),),
+        missing=rspjs.missing,
     ),
 )

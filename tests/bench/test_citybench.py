@@ -36,8 +36,8 @@ def sample(name, blocks):
 
 def test_the_same_seed_gives_the_same_bytes():
     rough = {**QUICK, "burst": 0.3, "late": 0.1, "twice": 0.05}
-    assert digest(FAMILY, 0.1, rough, seed=1) == "41aef28448bf3a49"  # also on the next machine
-    assert digest(FAMILY, 0.1, rough, seed=2) != "41aef28448bf3a49"
+    assert digest(FAMILY, 0.1, rough, seed=1) == "f657a1c32db03afb"  # also on the next machine
+    assert digest(FAMILY, 0.1, rough, seed=2) != "f657a1c32db03afb"
 
 
 def test_every_stream_keeps_its_share_of_the_rate():

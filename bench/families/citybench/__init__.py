@@ -1,4 +1,7 @@
-"""Traffic, parking, pollution, weather and a user in a city, after CityBench."""
+"""Traffic, parking, pollution, weather and a user in a city, after CityBench.
+
+`queries` says which of them differ from the published texts, and why.
+"""
 
 from bench.families.base import Family
 from bench.families.citybench.generator import ROUND, STREAMS, stored, stream

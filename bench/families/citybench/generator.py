@@ -132,7 +132,7 @@ def _user() -> Sensor:
         f"{me} <{RDF}type> <{SSN}Observation>",
         f"{me} <{SSN}observedBy> <{LOCATION}>",
         f"{me} <{SSN}observedProperty> <{LOCATION}-Location>",
-        f"{me} <{CT}hasFirstNode> {node}",
+        f"{me} <{SAO}hasValue> {node}",
         f"{node} <{RDF}type> <{CT}Node>",
         f'{node} <{CT}hasLatitude> "{{latitude:.5}}"^^<{XSD}decimal>',
         f'{node} <{CT}hasLongitude> "{{longitude:.5}}"^^<{XSD}decimal>',
@@ -284,7 +284,7 @@ def stored(scale: float = 1, seed: int = 1) -> Iterator[bytes]:
     """The repository of sensors and the events in the city: about 45,000 triples at scale 1.
 
     Every other cultural event is beside a car park, the cheapest beside the first; the rest are beside
-    roads, number 1 on the first one. Library events are beside car parks.
+    roads, number 1 on the second one. Library events are beside car parks.
     """
     rng = generator(seed)
     spaces = np.array(list(GARAGES.values()))
@@ -308,7 +308,7 @@ def stored(scale: float = 1, seed: int = 1) -> Iterator[bytes]:
             }
             yield _write(name, n=n, **place, **quality)
         events = np.arange(first, first + int(CULTURAL * many / SENSORS) + 2)
-        garage, road = spaces[events // 2 % len(spaces)], (events - first) // 2 % many
+        garage, road = spaces[events // 2 % len(spaces)], ((events - first) // 2 + 1) % many
         beside_road = events % 2 == 1
         yield _write(
             "Cultural",

@@ -1,4 +1,7 @@
-"""Weather observations of many stations, after SRBench."""
+"""Weather observations of many stations, after SRBench.
+
+`queries` says which of them differ from the published texts, and why.
+"""
 
 from bench.families.base import Family
 from bench.families.srbench.generator import OBSERVATIONS, stored, stream

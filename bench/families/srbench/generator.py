@@ -7,6 +7,7 @@ changes every few hours, so that queries find stations that come and go.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ CHUNK = 10_000
 # wave. Mild weather has mostly no rain: what is below 0 is 0. Values are whole, so sums of floats are exact.
 PROPERTIES = {
     "Temperature": ("AirTemperature", "celsius", (5, 30), (-20, -2), (31, 43)),
-    "WindSpeed": ("WindSpeed", "kilometersPerHour", (0, 45), (45, 111), (0, 25)),
+    "WindSpeed": ("WindSpeed", "kilometersPerHour", (0, 45), (65, 131), (0, 25)),
     "WindDirection": ("WindDirection", "degrees", (0, 360), (270, 360), (0, 360)),
     "RelativeHumidity": ("RelativeHumidity", "percent", (30, 91), (80, 101), (10, 41)),
     "Rainfall": ("Rainfall", "centimeters", (-15, 6), (0, 1), (0, 1)),
@@ -96,15 +97,20 @@ _station = TextWriter(
 )
 
 
-def place_of(station: int) -> tuple[str, str]:
-    """The latitude and the longitude of a station, as they are written."""
+def place_of(station: int) -> tuple[str, str, str]:
+    """The latitude, the longitude and the altitude of a station, as they are written."""
     latitude, longitude = _coordinates(np.array([station // PER_PLACE]))
-    return f"{latitude[0] / 100:.2f}", f"{longitude[0] / 100:.2f}"
+    return f"{latitude[0] / 100:.2f}", f"{longitude[0] / 100:.2f}", str(_altitude(station))
 
 
 def _coordinates(place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Hundredths of a degree, spread over North America; whole numbers, so no two machines differ."""
     return 2500 + place * 617 % 2400, -12400 + place * 1543 % 5700
+
+
+def _altitude(station: Any) -> Any:
+    """Of one station or of many. Stations at one place differ in it alone."""
+    return 1 + station * 271 % 3000
 
 
 def stream(
@@ -159,7 +165,7 @@ def stored(scale: float = 1, seed: int = 1) -> Iterator[bytes]:
             "n": n,
             "latitude": latitude,
             "longitude": longitude,
-            "altitude": below(rng, 3000, len(n)),
+            "altitude": _altitude(n),
             "place": 5_000_000 + n // PER_PLACE,
             "distance": below(rng, 2000, len(n)),
         }
