@@ -19,6 +19,11 @@ from kelda.rdf import ntriples
 from kelda.rdf.graphstore import GraphStore
 
 Q1 = PREFIXES + "SELECT ?p ?o { STREAM <urn:post> [TRIPLES $w] { $who ?p ?o } }"
+# As Wukong+S's L1: what one person does, on two streams.
+L1 = PREFIXES + (
+    "SELECT ?p ?o { { STREAM <urn:post> [TRIPLES $w] { $who ?p ?o } } "
+    "UNION { STREAM <urn:like> [TRIPLES $w] { $who ?p ?o } } }"
+)
 Q4 = PREFIXES + QUERIES["Q4"].replace("[TRIPLES N]", "[TRIPLES $w]")
 
 
@@ -30,7 +35,8 @@ def run(
     rate, answers, registering = 0.0, 0, 0.0
     for some in (data[:2], data):  # the first run compiles
         engine = IncrementalEvaluator(store=store)
-        engine.add_stream("urn:post", from_start=True)
+        for stream in dict.fromkeys(stream for stream, _ in data):
+            engine.add_stream(stream, from_start=True)
         begin = time.process_time()
         engine.register_many(prepare(text), names, values)
         registering = time.process_time() - begin
@@ -61,12 +67,13 @@ def main() -> None:
         )
         print(f"{shape:6}{count:>9,}{registering:>12.2f}{rate:>12,.0f}{answers:>12,}", flush=True)
 
+    # People who post, and as many who do not, as among the users of a network.
+    who: list[object] = [NamedNode(f"{SIB}user/u{i % USERS if i < 2 * USERS else i}") for i in range(100_000)]
     for count in (1, 1_000, 100_000):
-        # People who post, and as many who do not, as among the users of a network.
-        who: list[object] = [
-            NamedNode(f"{SIB}user/u{i % USERS if i < 2 * USERS else i}") for i in range(count)
-        ]
-        tell("Q1", count, run(Q1, {"who": who, "w": [100] * count}, store, data))
+        tell("Q1", count, run(Q1, {"who": who[:count], "w": [100] * count}, store, data))
+    two = blocks(texts(rng, chosen.triples, ("urn:post", "urn:like")))
+    for count in (1, 1_000, 100_000):
+        tell("L1", count, run(L1, {"who": who[:count], "w": [100] * count}, store, two))
     tell("Q4", 1, run(Q4, {"w": [1000]}, store, data))
     tell("Q4", 100, run(Q4, {"w": list(range(10, 1010, 10))}, store, data))
     print(json.dumps({"benchmark": "many", "rows": rows}))

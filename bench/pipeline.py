@@ -1,7 +1,7 @@
 """The pipeline on Spark: throughput, latency, the cost of an empty batch, many queries, memory over a day.
 
     python -m bench.pipeline throughput [--queries L1,L2,L3,L4,L5,L6] [--triples 4000000] [--shards 2]
-    python -m bench.pipeline against    [--queries L4,L5] [--triples 4000000]
+    python -m bench.pipeline against    [--queries L4,L5] [--triples 8000000] [--batch-events 400000]
     python -m bench.pipeline latency    [--rate 133000] [--seconds 30]
     python -m bench.pipeline empty      [--batches 100]
     python -m bench.pipeline many       [--copies 1,1000]
@@ -9,7 +9,9 @@
 
 Data are LSBench's, made by `bench.families.lsbench`: five streams as N-Triples text files with times, and the
 stored network; the queries are Wukong+S's L1 to L6, windows of 1 s that slide by 100 ms, all registered
-together. Throughput is that of the steady state: from the second batch that had input to the last. Latency
+together. Throughput is that of the steady state, the second half of the batches: by then code is compiled.
+`against` runs each query alone on the streams that it reads, at their rates in the mix of all five, and the
+hand-written versions of `bench.baselines` on the same files (where they join: on their beginning). Latency
 is open loop: a writer appends each element to its file when it is due by the wall clock, whatever the
 pipeline does; an answer's latency is from the instant it is about to its hand-over in the driver.
 """
@@ -32,21 +34,34 @@ import numpy as np
 
 import bench.families.lsbench.generator as generator
 from bench.families.lsbench import FAMILY
+from kelda.errors import UsageError
 from kelda.runner.job import QuerySpec, StreamSource
 from kelda.spark.pipeline import Batch, Pipeline
 
 SIX = "L1,L2,L3,L4,L5,L6"
+RATE = 133_000  # triples a second of stream time, of all five streams
+JOINS = {
+    "L4": 600_000,
+    "L5": 1_200_000,
+    "L6": 1_200_000,
+}  # triples that a join by hand manages
 
 
 def specs(names: Sequence[str], output: str | None = None) -> list[QuerySpec]:
     return [QuerySpec(name, FAMILY.query(name).texts["cqels"], "cqels", output=output) for name in names]
 
 
-def write_data(folder: Path, triples: int, rate: float, users: int, seed: int = 1) -> list[StreamSource]:
-    """The streams as files, and `stored.nt`."""
-    paths = {iri: folder / f"{iri.rsplit(':', 1)[-1].rsplit('/', 1)[-1]}.tsnt" for iri in FAMILY.streams}
+def write_data(
+    folder: Path, triples: int, rate: float, users: int, seed: int = 1, only: Sequence[str] = ()
+) -> list[StreamSource]:
+    """The streams as files (`only` some of them, each as dense as among all), and `stored.nt`."""
+    folder.mkdir(parents=True)
+    streams = list(only) or list(FAMILY.streams)
+    if only:
+        rate *= share_of(only, users)
+    paths = {iri: folder / f"{_file(iri)}.tsnt" for iri in streams}
     files = {iri: path.open("wb") for iri, path in paths.items()}
-    for block in FAMILY.stream(triples=triples, rate=rate, scale=users, seed=seed):
+    for block in FAMILY.stream(triples=triples, rate=rate, scale=users, seed=seed, streams=streams):
         files[block.stream].write(block.text)
     for file in files.values():
         file.close()
@@ -54,6 +69,42 @@ def write_data(folder: Path, triples: int, rate: float, users: int, seed: int = 
         for text in FAMILY.stored(scale=users, seed=seed):
             file.write(text)
     return [StreamSource(iri, str(path)) for iri, path in paths.items()]
+
+
+def share_of(streams: Sequence[str], users: int) -> float:
+    """The part that these streams have of all triples."""
+    counts = dict.fromkeys(FAMILY.streams, 0)
+    for block in FAMILY.stream(triples=400_000, rate=133_000, scale=users):
+        counts[block.stream] += block.triples
+    return sum(counts[stream] for stream in streams) / sum(counts.values())
+
+
+def head(folder: Path, triples: int, to: Path) -> list[Path]:
+    """The beginning of all streams in a folder, cut at one instant: about so many triples."""
+    files = sorted(folder.glob("*.tsnt"))
+    size = sum(file.stat().st_size for file in files)
+    lines = sum(file.read_bytes()[: 1 << 22].count(b"\n") for file in files)
+    read = sum(min(1 << 22, file.stat().st_size) for file in files)
+    part = min(1.0, triples / (lines * size / read))
+    first, last = zip(*map(_span, files), strict=True)
+    until = min(first) + part * (max(last) - min(first))
+    to.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        with file.open("rb") as whole, (to / file.name).open("wb") as begin:
+            for line in whole:
+                if int(line.partition(b"\t")[0]) > until:
+                    break
+                begin.write(line)
+    return [to / file.name for file in files]
+
+
+def _span(file: Path) -> tuple[int, int]:
+    """The first and the last instant of a file."""
+    with file.open("rb") as text:
+        first = text.readline()
+        text.seek(-4096, os.SEEK_END)
+        last = text.read().splitlines()[-1]
+    return int(first.partition(b"\t")[0]), int(last.partition(b"\t")[0])
 
 
 class Watch:
@@ -72,9 +123,10 @@ class Watch:
     def rate(self) -> float:
         """Events per second in the steady state."""
         some = [b for b in self.batches if b[1]]
-        skip = min(2, len(some) - 2)
-        span = some[-1][0] - some[skip][0]
-        return sum(events for _, events, _ in some[skip + 1 :]) / max(span, 1e-9)
+        if len(some) < 4:
+            raise UsageError(f"{len(some)} batches: give more triples, or smaller batches")
+        half = len(some) // 2
+        return sum(events for _, events, _ in some[half:]) / (some[-1][0] - some[half - 1][0])
 
     def batch_ms(self) -> list[float]:
         ends = [b[0] for b in self.batches]
@@ -82,24 +134,19 @@ class Watch:
 
 
 def throughput(
-    folder: Path,
+    data: Path,
     names: Sequence[str],
     triples: int,
     shards: int,
     batch_events: int,
     master: str,
     copies: int = 1,
-    own: bool = False,
+    only: Sequence[str] = (),
 ) -> dict[str, object]:
-    """All queries together over files, as fast as it goes. `own`: only the streams that they read."""
-    data = folder / f"data-{triples}"
+    """All queries together over files, as fast as it goes; `only` some of the streams."""
     if not data.exists():
-        data.mkdir()
-        write_data(data, triples, 133_000, 1_000)
-    streams = [StreamSource(iri, str(next(data.glob(f"{_file(iri)}.tsnt")))) for iri in FAMILY.streams]
-    if own:
-        read = {stream for name in names for stream in FAMILY.query(name).streams}
-        streams = [stream for stream in streams if stream.iri in read]
+        write_data(data, triples, RATE, 1_000, only=only)
+    streams = [StreamSource(iri, str(data / f"{_file(iri)}.tsnt")) for iri in only or FAMILY.streams]
     watch = Watch()
     checkpoint = Path(tempfile.mkdtemp(prefix="kelda-bench-"))
     pipeline = Pipeline(
@@ -150,25 +197,29 @@ def against(
     folder: Path, names: Sequence[str], triples: int, shards: int, batch_events: int, master: str
 ) -> list[dict[str, object]]:
     """Each query alone on the streams that it reads: this pipeline, and hand-written Structured Streaming
-    (`bench.baselines`, a JVM of its own, the faster of its two ways) on the same files."""
+    (`bench.baselines`, a JVM of its own), which sees the same files; what it joins, their beginning."""
     from bench.baselines import run as run_baseline
 
     found: list[dict[str, object]] = []
     for name in names:
-        ours = throughput(folder, [name], triples, shards, batch_events, master, own=True)
-        data = folder / f"data-{triples}"
-        files = [str(data / f"{_file(stream)}.tsnt") for stream in FAMILY.query(name).streams]
-        theirs = run_baseline(name, files, str(data / "stored.nt"), master=master)
-        rate = float(theirs["triples_per_second"])
+        only = FAMILY.query(name).streams
+        data = folder / "-".join([*map(_file, only), str(triples)])
+        ours = throughput(data, [name], triples, shards, batch_events, master, only=only)
+        files, batch = sorted(data.glob("*.tsnt")), batch_events
+        if name in JOINS:
+            files, batch = head(data, JOINS[name], folder / f"{data.name}-head-{JOINS[name]}"), 200_000
+        theirs = run_baseline(
+            name, [str(file) for file in files], str(data / "stored.nt"), master=master, batch_triples=batch
+        )
+        ways = [theirs, *([theirs["slower"]] if "slower" in theirs else [])]
+        rate = float(ours["triples_per_second"])  # type: ignore[arg-type]
         found.append(
             {
                 "query": name,
-                "ours": ours["triples_per_second"],
-                "theirs": round(rate),
-                "way": theirs.get("way"),
-                "other_way": (theirs.get("slower") or {}).get("triples_per_second"),
-                "times": round(float(ours["triples_per_second"]) / rate, 2),  # type: ignore[arg-type]
-                "answers": [ours["answers"], theirs.get("answers")],
+                "ours": round(rate),
+                "theirs": {way["way"]: way["triples_per_second"] for way in ways},
+                "times": {way["way"]: round(rate / way["triples_per_second"], 1) for way in ways},
+                "batch_ms": ours["batch_ms_median"],
             }
         )
         print(found[-1], flush=True)
@@ -283,7 +334,6 @@ def day(folder: Path, hours: int, rate: int, shards: int, master: str) -> dict[s
     """A day of stream time as fast as it goes; resident memory of every process, over time."""
     data = folder / f"day-{hours}-{rate}"
     if not data.exists():
-        data.mkdir()
         write_data(data, int(hours * 3600 * rate), rate, 1_000)
     streams = [StreamSource(iri, str(data / f"{_file(iri)}.tsnt")) for iri in FAMILY.streams]
     samples: list[dict[str, float]] = []
@@ -368,7 +418,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("what", choices=["throughput", "against", "latency", "empty", "many", "day"])
     arguments.add_argument("--queries", default=SIX)
-    arguments.add_argument("--triples", type=int, default=4_000_000)
+    arguments.add_argument("--triples", type=int, default=8_000_000)
     arguments.add_argument("--shards", type=int, default=2)
     arguments.add_argument("--rate", type=int)
     arguments.add_argument("--seconds", type=int, default=30)
@@ -382,15 +432,16 @@ def main() -> None:
     chosen = arguments.parse_args()
     chosen.folder.mkdir(parents=True, exist_ok=True)
     names = chosen.queries.split(",")
+    data = chosen.folder / f"data-{chosen.triples}"
     common = (chosen.shards, chosen.batch_events, chosen.master)
     results: list[dict[str, object]] = []
     if chosen.what == "throughput":
-        results.append(throughput(chosen.folder, names, chosen.triples, *common))
+        results.append(throughput(data, names, chosen.triples, *common))
     elif chosen.what == "against":
         results += against(chosen.folder, names, chosen.triples, *common)
     elif chosen.what == "many":
         for copies in map(int, chosen.copies.split(",")):
-            results.append(throughput(chosen.folder, [chosen.query], chosen.triples, *common, copies=copies))
+            results.append(throughput(data, [chosen.query], chosen.triples, *common, copies=copies))
     elif chosen.what == "latency":
         results.append(latency(chosen.folder, names, chosen.rate or 133_000, chosen.seconds, *common))
     elif chosen.what == "empty":

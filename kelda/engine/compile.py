@@ -129,7 +129,10 @@ class Incremental:
                 source = self.pattern(inner, window)
                 return Extended(source, column(var), self.expression(expr, source))
             case A.Union(left, right):
-                return United((self.pattern(left, window), self.pattern(right, window)))
+                branches = (self.pattern(left, window), self.pattern(right, window))
+                if any(name not in branch.columns for branch in branches for name in self._whose):
+                    raise NotIncremental("a branch of a UNION that reads no window, shared by many queries")
+                return United(branches)
             case A.LeftJoin(left, right, condition):
                 return self.left_join(left, right, condition, window)
             case A.Minus(left, right):
@@ -162,7 +165,10 @@ class Incremental:
 
     def stored_node(self, pattern: A.Pattern) -> Stored:
         """A stored sub-query as a node."""
-        return Stored(*self.stored(pattern), again=lambda: self.stored(pattern)[1])
+        columns, rows = self.stored(pattern)
+        if self.parameters is not None and not set(columns).isdisjoint(self.parameters.columns):
+            raise NotIncremental("a stored part whose constants no window is joined with, for many queries")
+        return Stored(columns, rows, again=lambda: self.stored(pattern)[1])
 
     def stored(self, pattern: A.Pattern) -> tuple[tuple[str, ...], np.ndarray]:
         """A stored sub-query, asked once: its columns and rows of ids."""
@@ -219,7 +225,8 @@ class Incremental:
         more += [(self.stored_node(p), _bound_in((columns, rows))) for columns, rows, p in apart]
         for part in others:
             other = self.pattern(_unwrapped(part), _window_of(part, window))
-            more.append((other, frozenset(column(v) for v in certainly_bound(part))))
+            whose = frozenset(self._whose) & set(other.columns)
+            more.append((other, whose | {column(v) for v in certainly_bound(part)}))
         node, bound = more.pop(0)
         while more:  # next, always one that shares a variable, if there is one
             mine = set(node.columns)

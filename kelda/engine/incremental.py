@@ -518,8 +518,18 @@ class IncrementalEvaluator:
         self.take(stream, s, p, o, time, event)
         return self.advance()
 
-    def take(self, stream: str, s: Ids, p: Ids, o: Ids, time: Ids, event: Ids | None = None) -> None:
-        """Take triples, to be answered at the next `advance`."""
+    def take(
+        self,
+        stream: str,
+        s: Ids,
+        p: Ids,
+        o: Ids,
+        time: Ids,
+        event: Ids | None = None,
+        stands_for: Ids | None = None,
+    ) -> None:
+        """Take triples, to be answered at the next `advance`. Rows of zeros are elements of which the time
+        alone matters here; a row may stand for several, which counts if it is late."""
         clock = self.clock.streams[stream]
         if event is None:
             event = np.arange(self.arrival, self.arrival + len(time))
@@ -531,7 +541,9 @@ class IncrementalEvaluator:
             closed = np.maximum(np.where(newest == NEVER, NEVER, newest - clock.lateness - 1), clock.promised)
             fine = time > np.maximum(closed, self.now)
             if not fine.all():
-                self.late[stream] += len(np.unique(event[~fine]))
+                late = ~fine
+                events = len(np.unique(event[late])) if stands_for is None else int(stands_for[late].sum())
+                self.late[stream] += events
                 s, p, o, time, event = (a[fine] for a in (s, p, o, time, event))
         if len(time):
             clock.newest = max(clock.newest, int(time[-1] if in_order else time.max()))

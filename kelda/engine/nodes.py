@@ -118,11 +118,17 @@ class JoinWindows(Node):
         super().__init__()
         leaves = [Leaf(tuple(w.columns), graph=graph) for w in windows]
         leaves += [Leaf(columns, stored=rows) for columns, rows in stored]
+        # Of the parameters' columns, those that are compared here.
+        self._compared: list[int] = []
+        if parameters is not None:
+            mine = {name for leaf in leaves for name in leaf.columns}
+            self._compared = [i for i, name in enumerate(parameters.columns) if name in mine]
         # With no constants to join on, every result is everybody's: it is routed by window size.
-        self._routes = parameters is not None and parameters.constants == 0
+        self._routes = parameters is not None and not self._compared
         if parameters is not None and not self._routes:
-            nobody = np.zeros((len(parameters.columns), 0), np.int64)
-            leaves.append(Leaf(parameters.columns, stored=nobody))
+            self._compared.insert(0, 0)  # and whose row it is
+            names = tuple(parameters.columns[i] for i in self._compared)
+            leaves.append(Leaf(names, stored=np.zeros((len(names), 0), np.int64)))
         for columns, rows in stored:  # a row that no stored row can match is not even kept
             for name, ids in zip(columns, rows, strict=True):
                 readers = [(w, w.columns[name]) for w in windows if name in w.columns]
@@ -133,7 +139,7 @@ class JoinWindows(Node):
                     window.among.append((position, keys))
         self.windows = windows
         self.parameters = parameters
-        # Per leaf and query, the first row that it may see.
+        # Per leaf and query that was let in, the first row that it may see.
         self._since = np.zeros((len(leaves), 0), np.int64)
         self.join = WindowJoin(leaves)
         self.columns = (*self.join.columns, QUERY) if self._routes else self.join.columns
@@ -144,9 +150,9 @@ class JoinWindows(Node):
 
     def _admit(self, parameters: Parameters) -> None:
         """Let queries in that were registered since the last step."""
-        rows = parameters.take()
+        rows = parameters.rows(known=self._since.shape[1])
         if not self._routes:
-            self.join.add_stored(len(self.join.leaves) - 1, rows)
+            self.join.add_stored(len(self.join.leaves) - 1, rows[self._compared])
         fresh = np.repeat(self.join.next_rows[:, None], rows.shape[1], axis=1)
         self._since = np.concatenate([self._since, fresh], axis=1)
 
@@ -175,7 +181,7 @@ class JoinWindows(Node):
         return np.where(mine, end, NEVER)
 
     def advance(self, step: Step) -> Deltas:
-        if self.parameters is not None and self.parameters.waiting:
+        if self.parameters is not None and self._since.shape[1] < len(self.parameters.names):
             self._admit(self.parameters)
         batches, owners = [], []
         for i, window in enumerate(self.windows):

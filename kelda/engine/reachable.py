@@ -21,7 +21,7 @@ _LEFT_OUT = (Dictionary, Expressions, Compiled)
 
 
 def reachable_ids(*roots: object) -> Ids:
-    """The hashed ids (positive numbers) in all arrays that `roots` lead to."""
+    """The hashed ids (positive numbers) in all arrays that `roots` lead to, as often as they are there."""
     found: list[Ids] = []
     seen: set[int] = set()
     todo: list[Any] = list(roots)
@@ -35,7 +35,7 @@ def reachable_ids(*roots: object) -> Ids:
         seen.add(id(thing))
         if isinstance(thing, np.ndarray):
             if thing.dtype == np.int64:
-                found.append(np.unique(thing))
+                found.append(thing[thing > 0])
         elif isinstance(thing, _LEFT_OUT):
             continue
         elif isinstance(thing, Mapping):
@@ -44,8 +44,7 @@ def reachable_ids(*roots: object) -> Ids:
             todo += thing
         elif type(thing).__module__.startswith("kelda.engine"):
             todo += _attributes(thing)
-    ids = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
-    return ids[ids > 0]
+    return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
 def _attributes(thing: object) -> list[object]:

@@ -3,6 +3,9 @@
 Row q has the query's number (from 1, in column `.q`) and its constants; beside it, for each window, the
 size that the query gave it. The network's windows are as large as the largest; a result that is too old
 for a query's own windows ends earlier for it, or never is.
+
+The network may join with the relation in several places (the alternatives of a UNION): each of them remembers
+how many rows it has let in, so each sees every query once.
 """
 
 from __future__ import annotations
@@ -33,11 +36,12 @@ class Parameters:
     registered: Ids = field(default_factory=lambda: np.zeros(0, np.int64))  # where the clock stood then
     names: list[str] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)  # of those that are registered now
-    waiting: list[Ids] = field(default_factory=list)  # rows that are not in the network yet
+    _parts: list[Ids] = field(init=False)  # the relation, in the pieces in which it came
 
     def __post_init__(self) -> None:
         self.keys = [KeySet() for _ in range(self.constants)]
         self.sizes = {name: np.zeros(0, np.int64) for name in self.windows}
+        self._parts = [np.zeros((1 + self.constants, 0), np.int64)]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -62,7 +66,7 @@ class Parameters:
                 intervals.count = max(intervals.count, largest)
             elif isinstance(intervals, TimeIntervals):
                 intervals.range = max(intervals.range or 1, largest)
-        self.waiting.append(np.concatenate([numbers[None, :], constants]))
+        self._parts.append(np.concatenate([numbers[None, :], constants]))
 
     def drop(self, name: str) -> int:
         """A query gets nothing any more; gives its number."""
@@ -70,8 +74,8 @@ class Parameters:
         self.alive[number - 1] = 0
         return number
 
-    def take(self) -> Ids:
-        """The rows added since this was asked last."""
-        rows = np.concatenate(self.waiting, axis=1)
-        self.waiting = []
-        return rows
+    def rows(self, known: int) -> Ids:
+        """The rows of all queries but the first `known`."""
+        if len(self._parts) > 1:
+            self._parts = [np.concatenate(self._parts, axis=1)]
+        return self._parts[0][:, known:]

@@ -4,12 +4,17 @@ Queries that differ only in constants (subjects and objects of triple patterns) 
 one shape. The constants become hidden variables `.c0`, `.c1`, …, which a *parameter relation* binds,
 one row per query; the window sizes become a row of numbers. All queries of a shape run as one network.
 
-Only conjunctions are shared so far: joins of windows and stored patterns, with filters, BIND, DISTINCT,
-projection and GROUP BY above.
+What can be shared: joins and unions of windows and stored patterns, with filters, BIND, DISTINCT,
+projection and GROUP BY. A window is where a query's rows meet its parameters, so of a UNION all
+alternatives must read one, or none.
+
+A constant is lifted where it meets the parameters too: in a pattern over a window, and in a stored pattern
+that is joined with one in the same group. Others stay in the shape: queries that differ there do not share.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kelda.lang import algebra as A
@@ -30,7 +35,7 @@ class Lifted:
 
 def lift(query: A.Query) -> Lifted | None:
     """Take a query apart; None if it cannot be shared."""
-    if not _is_conjunction(query.pattern) or query.dataset.windows:
+    if not _is_shared(query.pattern) or query.dataset.windows:
         return None
     constants: list[A.Term | A.Param] = []
     pattern = _lift(query.pattern, constants)
@@ -67,23 +72,29 @@ def _remembers_its_opening(window: A.Window) -> bool:
     return isinstance(window, A.SessionWindow) or (isinstance(window, A.CountWindow) and window.step != 1)
 
 
-def _is_conjunction(pattern: A.Pattern) -> bool:
+def _is_shared(pattern: A.Pattern, inside: bool = False) -> bool:
+    """Whether the pattern is made of what can be shared; `inside` a window or not."""
     match pattern:
-        case A.Project(inner) | A.Distinct(inner) | A.Extend(inner):
-            return _is_conjunction(inner)
-        case A.Group(inner, keys, _):
-            return bool(keys) and _is_conjunction(inner)
-        case A.Filter(condition, inner):
-            return not any(isinstance(n, A.Exists | A.Param) for n in nodes(condition)) and _is_conjunction(
-                inner
-            )
+        case A.Triples():
+            return True
         case A.Join(left, right):
-            return _is_conjunction(left) and _is_conjunction(right)
-        case A.InWindow(_, inner):
-            return _is_group_of_triples(inner)
+            return _is_shared(left, inside) and _is_shared(right, inside)
+        case A.Union(left, right):
+            alike = _reads_window(left, inside) == _reads_window(right, inside)
+            return alike and _is_shared(left, inside) and _is_shared(right, inside)
         case A.InGraph(name, inner):
-            return not isinstance(name, A.Param) and _is_group_of_triples(inner)
-    return _is_group_of_triples(pattern)
+            return not inside and not isinstance(name, A.Param) and _is_group_of_triples(inner)
+        case _ if inside:
+            return False
+        case A.InWindow(_, inner):
+            return _is_shared(inner, inside=True)
+        case A.Project(inner) | A.Distinct(inner) | A.Extend(inner):
+            return _is_shared(inner)
+        case A.Group(inner, keys, _):
+            return bool(keys) and _is_shared(inner)
+        case A.Filter(condition, inner):
+            return not any(isinstance(n, A.Exists | A.Param) for n in nodes(condition)) and _is_shared(inner)
+    return False
 
 
 def _is_group_of_triples(pattern: A.Pattern) -> bool:
@@ -93,7 +104,36 @@ def _is_group_of_triples(pattern: A.Pattern) -> bool:
     return isinstance(pattern, A.Triples)
 
 
-def _lift(pattern: A.Pattern, constants: list[A.Term | A.Param]) -> A.Pattern:
+def _group(pattern: A.Pattern, inside: bool) -> Iterator[tuple[A.Pattern, bool]]:
+    """The parts that are joined with each other, and whether each reads a window."""
+    match pattern:
+        case A.Join(left, right):
+            yield from _group(left, inside)
+            yield from _group(right, inside)
+        case A.InWindow(_, inner):
+            yield from _group(inner, True)
+        case A.Triples(()):
+            pass
+        case A.Triples():
+            yield pattern, inside
+        case A.Union(left, right):
+            yield pattern, _reads_window(left, inside) or _reads_window(right, inside)
+        case A.InGraph():
+            yield pattern, False
+        case A.Project(inner) | A.Distinct(inner) | A.Extend(inner) | A.Group(inner) | A.Filter(_, inner):
+            yield pattern, _reads_window(inner, inside)
+
+
+def _reads_window(pattern: A.Pattern, inside: bool) -> bool:
+    return any(reads for _, reads in _group(pattern, inside))
+
+
+def _lift(
+    pattern: A.Pattern, constants: list[A.Term | A.Param], inside: bool = False, met: bool = False
+) -> A.Pattern:
+    """The pattern with hidden variables for its constants. `inside`: its triples are read from a window;
+    `met`: they are joined with such."""
+
     def term(value: A.TermOrVar) -> A.TermOrVar:
         if isinstance(value, A.Var):
             return value
@@ -102,18 +142,21 @@ def _lift(pattern: A.Pattern, constants: list[A.Term | A.Param]) -> A.Pattern:
 
     match pattern:
         case A.Triples(patterns):
+            if not inside and not met:
+                return pattern
             return A.Triples(tuple(A.TriplePattern(term(t.s), t.p, term(t.o)) for t in patterns))
         case A.Join(left, right):
-            return A.Join(_lift(left, constants), _lift(right, constants))
-        case A.Filter(condition, inner):
-            return A.Filter(condition, _lift(inner, constants))
-        case (
-            A.Project(inner)
-            | A.Distinct(inner)
-            | A.Extend(inner)
-            | A.Group(inner)
-            | A.InWindow(_, inner)
-            | A.InGraph(_, inner)
-        ):
+            met = met or any(isinstance(p, A.Triples) and reads for p, reads in _group(pattern, inside))
+            return A.Join(_lift(left, constants, inside, met), _lift(right, constants, inside, met))
+        case A.Union(left, right):
+            return A.Union(_lift(left, constants, inside), _lift(right, constants, inside))
+        case A.InWindow(_, inner):
+            return replace(pattern, pattern=_lift(inner, constants, inside=True))
+        case A.InGraph(_, inner):
+            return replace(pattern, pattern=_lift(inner, constants, met=met))
+        case A.Filter(_, inner) | A.Extend(inner):
+            met = met and not _reads_window(inner, inside)  # else it meets the parameters by itself
+            return replace(pattern, pattern=_lift(inner, constants, met=met))
+        case A.Project(inner) | A.Distinct(inner) | A.Group(inner):  # what hides a constant: not met above
             return replace(pattern, pattern=_lift(inner, constants))
-    raise TypeError(f"not a conjunction: {pattern!r}")
+    raise TypeError(f"cannot be shared: {pattern!r}")

@@ -170,8 +170,7 @@ class Dictionary:
 
     def entries_of(self, ids: NDArray[np.int64]) -> Entries:
         """The entries of these ids, each once; ids that are inline or unknown have none."""
-        found = kernels.find(self._tables.slots, np.unique(ids[ids > 0]))
-        entries = found[found >= 0]
+        entries = self._entries_of(ids)
         starts, ends = self._tables.offsets[entries], self._tables.offsets[entries + 1]
         offsets = np.zeros(len(entries) + 1, np.int64)
         np.cumsum(ends - starts, out=offsets[1:])
@@ -180,14 +179,19 @@ class Dictionary:
         texts[offsets[-1] :] = 0
         return Entries(self._tables.ids[entries], texts, offsets)
 
+    def _entries_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The numbers of their entries, in order. (To sort the ids and make them distinct takes longer.)"""
+        marks = np.zeros(len(self), np.bool_)
+        kernels.mark(self._tables.slots, ids, marks)
+        return np.flatnonzero(marks)
+
     def add_entries(self, entries: Entries) -> None:
         """Know what another dictionary of the same seed knew."""
         self.add_batch(entries.ids, entries.texts, entries.offsets[:-1], entries.offsets[1:])
 
     def retain(self, needed: ArrayLike) -> int:
         """Let go of every term but those with the `needed` ids; the number of terms let go."""
-        found = kernels.find(self._tables.slots, np.unique(np.asarray(needed, np.int64)))
-        keep = np.sort(found[found >= 0])
+        keep = self._entries_of(np.asarray(needed, np.int64))
         _, ids, offsets, arena, counts = self._tables
         starts, ends = offsets[keep], offsets[keep + 1]
         released = int(counts[0]) - keep.size
@@ -195,6 +199,12 @@ class Dictionary:
         self.generation += 1
         self.add_batch(ids[keep], arena, starts, ends)
         return released
+
+    def clear(self) -> None:
+        """Let go of every term (so do views), and keep the room for others: fresh memory is slow."""
+        self._tables.slots[:] = 0
+        self._tables.counts[:] = 0
+        self.generation += 1
 
     def view(self) -> Dictionary:
         """This dictionary as it is now: it still knows what the other lets go of later."""

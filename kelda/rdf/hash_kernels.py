@@ -99,8 +99,8 @@ def _round(x, word):  # type: ignore[no-untyped-def]
 
 
 @helper
-def hash_span(text, start, end, seed):  # type: ignore[no-untyped-def]
-    """(id, check) of the bytes from `start` to `end`: id in 1 .. 2^63 - 1, check in 0 .. 2^32 - 1."""
+def identity_of(text, start, end, seed):  # type: ignore[no-untyped-def]
+    """The id of the bytes from `start` to `end`, in 1 .. 2^63 - 1."""
     i = start
     if end - start >= 32:
         v1, v2, v3, v4 = seed + _P1 + _P2, seed + _P2, seed, seed - _P1
@@ -130,7 +130,13 @@ def hash_span(text, start, end, seed):  # type: ignore[no-untyped-def]
     x = (x ^ (x >> np.uint64(33))) * _P2
     x = (x ^ (x >> np.uint64(29))) * _P3
     x ^= x >> _32
+    identity = np.int64(x >> _ONE)
+    return identity if identity != 0 else np.int64(1)
 
+
+@helper
+def check_of(text, start, end, seed):  # type: ignore[no-untyped-def]
+    """A second hash of the bytes, in 0 .. 2^32 - 1, by which two texts with one id are told apart."""
     check = seed ^ _Q
     i = start
     while i < end:
@@ -141,11 +147,13 @@ def hash_span(text, start, end, seed):  # type: ignore[no-untyped-def]
         check ^= check >> _32
         i += 8
     check *= _Q
+    return np.int64(check >> _32)
 
-    identity = np.int64(x >> _ONE)
-    if identity == 0:
-        identity = np.int64(1)
-    return identity, np.int64(check >> _32)
+
+@helper
+def hash_span(text, start, end, seed):  # type: ignore[no-untyped-def]
+    """(id, check) of the bytes from `start` to `end`."""
+    return identity_of(text, start, end, seed), check_of(text, start, end, seed)
 
 
 @njit(cache=True, nogil=True)
@@ -205,7 +213,7 @@ def intern_spans(slots, ids, offsets, arena, counts, seed, given, buf, starts, e
     for i in range(first, given.shape[0]):
         if not has_room(slots, arena, counts, 1, ends[i] - starts[i]):
             return NEEDS_ROOM, i, 0
-        _, check = hash_span(text, starts[i], ends[i], seed)
+        check = check_of(text, starts[i], ends[i], seed)
         entry = intern(slots, ids, offsets, arena, counts, given[i], check, text, starts[i], ends[i])
         if entry < 0:
             return COLLISION, i, -1 - entry
@@ -223,6 +231,19 @@ def find(slots, wanted):  # type: ignore[no-untyped-def]
             slot = (slot + 1) & mask
         entries[i] = -1 if slots[slot, 0] == 0 else slots[slot, 1] & _LOW32
     return entries
+
+
+@njit(cache=True, nogil=True)
+def mark(slots, wanted, marks):  # type: ignore[no-untyped-def]
+    """Mark the entries of the wanted ids, as far as there are any; many of them may be equal."""
+    mask = slots.shape[0] - 1
+    for i in range(wanted.shape[0]):
+        if wanted[i] > 0:
+            slot = wanted[i] & mask
+            while slots[slot, 0] != 0 and slots[slot, 0] != wanted[i]:
+                slot = (slot + 1) & mask
+            if slots[slot, 0] != 0:
+                marks[slots[slot, 1] & _LOW32] = True
 
 
 @njit(cache=True, nogil=True)

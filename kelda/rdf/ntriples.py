@@ -15,7 +15,7 @@ Blank node labels are taken as they are written: keeping documents apart is the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject
 from kelda.rdf.hash_kernels import COLLISION, NEEDS_ROOM, PADDING
 
-_BLOCK = 1 << 18
+_BLOCK = 1 << 19
 _SHOWN = 200
 _BAD_TIME = "a line must start with its time in milliseconds since 1970 (a whole number) and a tab"
 _PLACE = re.compile(r"^Parser error at line 1 (between )?")
@@ -53,6 +53,73 @@ class Columns:
         return len(self.s)
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some statements, as views that the next block is written over.
+
+    Of statements read without interning `spans` has the places of the terms in `text`.
+    """
+
+    columns: NDArray[np.int64]  # s, p, o, g, t, line
+    spans: NDArray[np.int32]
+    text: NDArray[np.uint8]
+    dictionary: Dictionary
+    rejects: list[Reject]
+
+    def know(self, rows: NDArray[np.int64]) -> None:
+        """Have the terms of these statements in the dictionary."""
+        spans = self.spans[:, rows]
+        ids, starts, ends = self.columns[:4, rows].ravel(), spans[0::2].ravel(), spans[1::2].ravel()
+        hashed = (ids > 0) & (ends > 0)
+        self.dictionary.add_batch(ids[hashed], self.text, starts[hashed], ends[hashed])
+
+
+def blocks(
+    data: bytes | bytearray | memoryview,
+    dictionary: Dictionary,
+    *,
+    quads: bool = True,
+    timed: bool = False,
+    interned: bool = True,
+    source: str = "",
+    first_line: int = 1,
+) -> Iterator[Block]:
+    """Read whole lines of N-Quads (or, with `quads=False`, of N-Triples), block by block.
+
+    With `timed`, each line starts with its time in milliseconds since 1970 and a tab. Unless terms are
+    to be `interned`, the dictionary learns only those of the rows that `Block.know` is told.
+    """
+    view = memoryview(data).cast("B")
+    read_line = _line_reader(dictionary, quads)
+    scratch = _scratch(min(len(view), _BLOCK))
+    start = 0
+    while start < len(view):
+        block = view[start : _cut(view, start, _BLOCK)]
+        if len(block) > scratch.size:
+            scratch = _Scratch.of(len(block))
+        spans = scratch.spans[:, :0] if interned else scratch.spans
+        columns, slow, next_line = _scan(block, dictionary, quads, timed, first_line, scratch, spans)
+        spans = spans[:, : columns.shape[1]]
+        dropped, rejects = [], []
+        for row, begin, end, why in slow.T.tolist():
+            line = bytes(block[begin:end])
+            ids, reason = read_line(line) if why == kernels.UNSURE else (None, _BAD_TIME)
+            if ids is not None:
+                columns[:4, row] = ids
+                spans[:, row : row + 1] = 0  # known already
+                continue
+            dropped.append(row)
+            if reason:
+                rejects.append(Reject(source, int(columns[5, row]), reason, _shortened(line)))
+        if dropped:
+            columns = np.delete(columns, dropped, axis=1)
+            spans = spans if interned else np.delete(spans, dropped, axis=1)
+        yield Block(columns, spans, scratch.buffer, dictionary, rejects)
+        first_line = next_line
+        start += len(block)
+    _spare.append(scratch)
+
+
 def read(
     data: bytes | bytearray | memoryview,
     dictionary: Dictionary,
@@ -62,34 +129,11 @@ def read(
     source: str = "",
     first_line: int = 1,
 ) -> Columns:
-    """Read whole lines of N-Quads (or, with `quads=False`, of N-Triples).
-
-    With `timed`, each line starts with its time in milliseconds since 1970 and a tab.
-    """
-    view = memoryview(data).cast("B")
-    read_line = _line_reader(dictionary, quads)
-    scratch = _Scratch.of(min(len(view), _BLOCK))
-    rejects: list[Reject] = []
-    parts = [np.empty((6, 0), np.int64)]
-    start = 0
-    while start < len(view):
-        block = view[start : _cut(view, start, _BLOCK)]
-        if len(block) > scratch.size:
-            scratch = _Scratch.of(len(block))
-        columns, slow, next_line = _scan(block, dictionary, quads, timed, first_line, scratch)
-        dropped = []
-        for row, begin, end, why in slow.T.tolist():
-            line = bytes(block[begin:end])
-            ids, reason = read_line(line) if why == kernels.UNSURE else (None, _BAD_TIME)
-            if ids is not None:
-                columns[:4, row] = ids
-                continue
-            dropped.append(row)
-            if reason:
-                rejects.append(Reject(source, int(columns[5, row]), reason, _shortened(line)))
-        parts.append(np.delete(columns, dropped, axis=1) if dropped else columns.copy())
-        first_line = next_line
-        start += len(block)
+    """As `blocks`, all at once."""
+    parts, rejects = [np.empty((6, 0), np.int64)], []
+    for block in blocks(data, dictionary, quads=quads, timed=timed, source=source, first_line=first_line):
+        parts.append(block.columns.copy())
+        rejects += block.rejects
     s, p, o, g, t, lines = np.concatenate(parts, axis=1)
     return Columns(s, p, o, g, t if timed else None, lines, rejects)
 
@@ -113,21 +157,42 @@ class _Scratch(NamedTuple):
     size: int
     buffer: NDArray[np.uint8]
     columns: NDArray[np.int64]
+    spans: NDArray[np.int32]
     slow: NDArray[np.int64]
 
     @classmethod
     def of(cls, size: int) -> _Scratch:
         # A line that is not empty, and so has a row, has two bytes or more; the last may lack its end.
         rows = size // 2 + 1
-        buffer = np.zeros(size + 1 + PADDING, np.uint8)
-        return cls(size, buffer, np.empty((6, rows), np.int64), np.empty((4, rows), np.int64))
+        return cls(
+            size,
+            np.zeros(size + 1 + PADDING, np.uint8),
+            np.empty((6, rows), np.int64),
+            np.empty((8, rows), np.int32),
+            np.empty((4, rows), np.int64),
+        )
+
+
+_spare: list[_Scratch] = []  # left by readers that are done
+
+
+def _scratch(size: int) -> _Scratch:
+    """One that nobody uses, at least so large."""
+    found = _spare.pop() if _spare else None
+    return found if found is not None and found.size >= size else _Scratch.of(max(size, _BLOCK))
 
 
 def _scan(
-    block: memoryview, dictionary: Dictionary, quads: bool, timed: bool, first_line: int, scratch: _Scratch
+    block: memoryview,
+    dictionary: Dictionary,
+    quads: bool,
+    timed: bool,
+    first_line: int,
+    scratch: _Scratch,
+    spans: NDArray[np.int32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """(columns, slow lines, number of the line after the block), as `kernels.parse` leaves them."""
-    _, buffer, columns, slow = scratch
+    _, buffer, columns, _, slow = scratch
     # A copy, in which the kernel lower-cases language tags; the line feed ends every scan.
     buffer[: len(block)] = block
     buffer[len(block)] = ord("\n")
@@ -135,7 +200,7 @@ def _scan(
     state[kernels.LINE] = first_line
     seed = np.uint64(dictionary.seed)
     while status := kernels.parse(
-        buffer, len(block), quads, timed, seed, *dictionary.tables, columns, slow, state
+        buffer, len(block), quads, timed, seed, *dictionary.tables, columns, spans, slow, state
     ):
         if status == COLLISION:
             clash = buffer[state[kernels.CLASH_START] : state[kernels.CLASH_END]]

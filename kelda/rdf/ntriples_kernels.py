@@ -22,6 +22,7 @@ from kelda.rdf.hash_kernels import (
     has_room,
     hash_span,
     helper,
+    identity_of,
     intern,
     load8,
     load64,
@@ -679,9 +680,10 @@ def _statement(text, start, quads):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def parse(  # type: ignore[no-untyped-def]
-    buf, size, quads, timed, seed, slots, ids, offsets, arena, counts, columns, slow, state
+    buf, size, quads, timed, seed, slots, ids, offsets, arena, counts, columns, spans, slow, state
 ):
-    """Read lines of `buf[:size]` from state[POSITION] on, and intern the terms that are hashed.
+    """Read lines of `buf[:size]` from state[POSITION] on, and intern the terms that are hashed; or, if
+    `spans` has room for a line, note there where the terms stand (start and end of s, p, o, g).
 
     `columns` has the rows s, p, o, g, t, line; a line that is slow has a place kept in the columns, and
     a row (place, start, end, why) in `slow`. `buf` has a line feed at `size`. Returns DONE, or NEEDS_ROOM
@@ -708,14 +710,23 @@ def parse(  # type: ignore[no-untyped-def]
             stop = body
         else:
             if why == UNSURE:
-                stop, inline, spans = _statement(text, body, quads)
-                if stop >= 0:
+                stop, inline, places = _statement(text, body, quads)
+                if stop >= 0 and spans.shape[1] > 0:
+                    for column in range(4):
+                        start, end = places[column]
+                        identity = inline if column == 2 else np.int64(0)
+                        if identity == 0 and end > 0:
+                            identity = identity_of(text, start, end, seed)
+                        columns[column, row] = identity
+                        spans[2 * column, row] = start
+                        spans[2 * column + 1, row] = end
+                elif stop >= 0:
                     if not has_room(slots, arena, counts, 4, stop - line_start):
                         state[LINE_SIZE] = stop - line_start
                         status = NEEDS_ROOM
                         break
                     for column in range(4):
-                        start, end = spans[column]
+                        start, end = places[column]
                         identity = inline if column == 2 else np.int64(0)
                         if identity == 0 and end > 0:
                             identity, check = hash_span(text, start, end, seed)

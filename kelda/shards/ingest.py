@@ -2,43 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from kelda.engine.deltas import Ids
 from kelda.rdf import ntriples
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import guess_format, prepare_mapping, read_chunk
 from kelda.runner.job import StreamSource
 from kelda.runner.sources.reader import Piece
-from kelda.shards.parcel import Elements, Part, cut, pack
+from kelda.shards.parcel import Elements, Part, cut, heads_of, pack
 from kelda.shards.planner import FED
 from kelda.shards.routing import Routing
 
-MANY_TERMS = 1 << 20  # a task's dictionary is thrown away when it has grown to this
+MANY_TERMS = 1 << 17  # a task's dictionary is emptied when it has grown to this: a small one is a fast one
 
-_dictionary = Dictionary()  # of this process: what it knows already need not be hashed into place again
+_mine = threading.local()  # each thread's dictionary: what it knows already need not be put in place again
+
+Route = Callable[[Ids, Ids, Ids], Ids]  # of s, p, o: the shards that want each triple, as bits
 
 
 def ingest(
     pieces: Iterable[Piece], streams: Sequence[StreamSource], routing: Routing, shards: int, version: int
 ) -> list[bytes]:
     """One parcel per shard, with the times of all elements and the triples that the shard wants."""
-    global _dictionary
-    if len(_dictionary) > MANY_TERMS:
-        _dictionary = Dictionary()
-    dictionary = _dictionary
+    dictionary = _own_dictionary()
     parts: list[list[Part]] = [[] for _ in range(shards)]
     for piece in pieces:
         source = streams[piece.stream]
         rejects: list[Reject] = []
         elements = NOTHING
         if piece.chunk is not None:
-            elements = read(piece, source, dictionary, rejects)
-        owners = routing.owners(source.iri, elements.s, elements.p, elements.o)
-        for shard, part in enumerate(cut(elements, piece.stream, piece.number, shards, owners)):
+            elements = read(piece, source, dictionary, routing.to(source.iri), rejects)
+        counted = routing.counts(source.iri)
+        for shard, part in enumerate(cut(elements, piece.stream, piece.number, shards, counted)):
             first = shard == 0  # one shard tells what was read
             part = replace(
                 part,
@@ -52,18 +53,32 @@ def ingest(
     return [pack(some, dictionary, version) for some in parts]
 
 
-def read(piece: Piece, source: StreamSource, dictionary: Dictionary, rejects: list[Reject]) -> Elements:
+def _own_dictionary() -> Dictionary:
+    if not hasattr(_mine, "dictionary"):
+        _mine.dictionary = Dictionary()
+    dictionary: Dictionary = _mine.dictionary
+    if len(dictionary) > MANY_TERMS:
+        dictionary.clear()
+    return dictionary
+
+
+def read(
+    piece: Piece, source: StreamSource, dictionary: Dictionary, route: Route, rejects: list[Reject]
+) -> Elements:
     """The elements of a piece; a record that cannot be read becomes a reject, the others go on."""
     assert piece.chunk is not None
     format = piece.format or source.format or guess_format(source.path)
     name = piece.name or source.path
     if format == "tsnt" and source.time is None:
-        columns = ntriples.read(
-            piece.chunk.data, dictionary, timed=True, source=name, first_line=piece.chunk.first_line
+        blocks = ntriples.blocks(
+            piece.chunk.data,
+            dictionary,
+            timed=True,
+            interned=False,
+            source=name,
+            first_line=piece.chunk.first_line,
         )
-        rejects += columns.rejects
-        assert columns.t is not None
-        return Elements(columns.s, columns.p, columns.o, columns.t)
+        return routed(blocks, route, rejects)
     events = read_chunk(
         piece.chunk,
         format,
@@ -74,11 +89,44 @@ def read(piece: Piece, source: StreamSource, dictionary: Dictionary, rejects: li
     )
     if source.path.startswith(FED):  # the first triple of such an event says its time, and is no part of it
         events = (Event(event.time, event.quads[1:]) for event in events)
-    return encoded(list(events), dictionary)
+    return encoded(list(events), dictionary, route)
 
 
-def encoded(events: list[Event], dictionary: Dictionary) -> Elements:
-    """Events as columns."""
+def routed(blocks: Iterable[ntriples.Block], route: Route, rejects: list[Reject]) -> Elements:
+    """Elements from text. Most are often wanted by nobody: their terms are never made known."""
+    size, last = 0, None
+    heads, times, sent, owners, columns = [_NONE], [_NONE], [_NONE], [_NONE], [_NO_COLUMNS]
+    for block in blocks:
+        rejects += block.rejects
+        s, p, o, _, time, _ = block.columns
+        if not len(time):
+            continue
+        to = route(s, p, o)
+        wanted = np.flatnonzero(to)
+        block.know(wanted)
+        begin = heads_of(time)
+        if last == time[0]:  # the run goes on
+            begin = begin[1:]
+        last = time[-1]
+        heads.append(begin + size)
+        times.append(time[begin])
+        sent.append(wanted + size)
+        owners.append(to[wanted])
+        columns.append(block.columns[:3, wanted])
+        size += len(time)
+    rows = np.concatenate(sent)
+    return Elements(
+        size,
+        np.concatenate(heads),
+        np.concatenate(times),
+        rows if len(rows) < size else None,
+        np.concatenate(owners),
+        *np.concatenate(columns, axis=1),
+    )
+
+
+def encoded(events: list[Event], dictionary: Dictionary, route: Route) -> Elements:
+    """Elements from events."""
     encode = dictionary.encode
     quads = [(quad, event.time, i) for i, event in enumerate(events) for quad in event.quads]
     s, p, o, g = (
@@ -88,8 +136,11 @@ def encoded(events: list[Event], dictionary: Dictionary) -> Elements:
     time = np.array([t for _, t, _ in quads], np.int64)
     number = np.array([i for _, _, i in quads], np.int64)
     each = len(quads) == 0 or bool((np.diff(number) > 0).all())
-    return Elements(s, p, o, time, None if each else number, g)
+    heads = heads_of(time)
+    to = route(s, p, o)
+    return Elements(len(time), heads, time[heads], None, to, s, p, o, g, None if each else number)
 
 
-_EMPTY = np.zeros(0, np.int64)
-NOTHING = Elements(_EMPTY, _EMPTY, _EMPTY, _EMPTY)
+_NONE = np.zeros(0, np.int64)
+_NO_COLUMNS = np.zeros((3, 0), np.int64)
+NOTHING = Elements(0, _NONE, _NONE, None, _NONE, _NONE, _NONE, _NONE)

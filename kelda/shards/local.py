@@ -57,9 +57,10 @@ class LocalShards:
         parts: list[list[Part]] = [[] for _ in self.shards]
         beats = heartbeats or {}
         for stream in dict.fromkeys([*events, *beats, *ends]):
-            elements = encoded(events.get(stream, []), dictionary)
-            owners = self.planner.routing.owners(stream, elements.s, elements.p, elements.o)
-            pieces = cut(elements, self._places[stream], self._numbers[stream], len(self.shards), owners)
+            routing = self.planner.routing
+            elements = encoded(events.get(stream, []), dictionary, routing.to(stream))
+            place, number = self._places[stream], self._numbers[stream]
+            pieces = cut(elements, place, number, len(self.shards), routing.counts(stream))
             for some, part in zip(parts, pieces, strict=True):
                 some.append(replace(part, ends=stream in set(ends), heartbeat=beats.get(stream)))
             self._numbers[stream] += 1

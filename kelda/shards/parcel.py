@@ -11,8 +11,10 @@ import pickle
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kelda.engine.deltas import Ids
 from kelda.rdf.dictionary import Dictionary, Entries
@@ -21,13 +23,25 @@ from kelda.rdf.event import Reject
 _VERSION = struct.Struct("<q")
 
 
+class Rows(NamedTuple):
+    """Rows as a shard's evaluator takes them: zeros where only the time was sent. `stands_for` (None: each
+    for itself) tells how many elements a row stands for."""
+
+    s: Ids
+    p: Ids
+    o: Ids
+    time: Ids
+    stands_for: Ids | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A run of elements of one stream, as one shard gets it. Parts sort by (stream, number) into the
     order in which the stream has them.
 
     Rows i with `heads[k]` <= i < `heads[k + 1]` have the time `times[k]`; `events` (None: each row is an
-    event) gives the event of each row; `sent` (None: all) which rows the columns s, p, o, g are of."""
+    event) gives the event of each row; `sent` (None: all) which rows the columns s, p, o, g are of.
+    `counted`: some window counts the elements of the stream, so each must be there."""
 
     stream: int
     number: int
@@ -40,52 +54,71 @@ class Part:
     p: Ids
     o: Ids
     g: Ids | None = None  # None: all in the default graph
+    counted: bool = True
     ends: bool = False
     heartbeat: int | None = None
     idle: bool = False
     bytes: int = 0
     rejects: tuple[Reject, ...] = ()
 
-    def columns(self) -> tuple[Ids, Ids, Ids, Ids]:
-        """s, p, o, time in full length: zeros where a row was not sent."""
-        time = np.repeat(self.times, np.diff(np.append(self.heads, self.size)))
+    def rows(self) -> Rows:
+        """For the evaluator: all that was sent, and of what was not its times; as often as the times have
+        it if they are counted."""
         if self.sent is None:
-            return self.s, self.p, self.o, time
-        full = np.zeros((3, self.size), np.int64)
-        full[0, self.sent], full[1, self.sent], full[2, self.sent] = self.s, self.p, self.o
-        return full[0], full[1], full[2], time
+            return Rows(self.s, self.p, self.o, self.time())
+        if self.counted or self.events is not None:
+            s, p, o = self._among(self.size, self.sent)
+            return Rows(s, p, o, self.time())
+        there = np.zeros(self.size, np.bool_)
+        there[self.heads] = there[self.sent] = True
+        kept = np.flatnonzero(there)
+        times = self.times[np.searchsorted(self.heads, kept, "right") - 1]
+        s, p, o = self._among(len(kept), np.searchsorted(kept, self.sent))
+        return Rows(s, p, o, times, np.diff(kept, append=self.size))
+
+    def time(self) -> Ids:
+        """The time of each row."""
+        return np.repeat(self.times, np.diff(self.heads, append=self.size))
+
+    def _among(self, size: int, places: Ids) -> NDArray[np.int64]:
+        full = np.zeros((3, size), np.int64)
+        full[0, places], full[1, places], full[2, places] = self.s, self.p, self.o
+        return full
 
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """Elements of one stream as read: full columns."""
+    """Elements of one stream as read: the times of all, in runs, and those that some shard wants, which
+    are the rows `sent` (None: all). `owners` has the shards that want each of these, as bits."""
 
+    size: int
+    heads: Ids
+    times: Ids
+    sent: Ids | None
+    owners: Ids
     s: Ids
     p: Ids
     o: Ids
-    time: Ids
-    events: Ids | None = None
     g: Ids | None = None
+    events: Ids | None = None
 
 
-def cut(elements: Elements, stream: int, number: int, shards: int, owners: Ids) -> list[Part]:
-    """The elements as each shard gets them; `owners` has the shards that want each row, as bits."""
-    size = len(elements.time)
-    heads = (
-        np.flatnonzero(np.concatenate([[True], np.diff(elements.time) != 0]))
-        if size
-        else np.zeros(0, np.int64)
-    )
-    times = elements.time[heads]
+def heads_of(time: Ids) -> Ids:
+    """Where each run of equal times begins."""
+    return np.flatnonzero(np.diff(time, prepend=time[:1] - 1)) if len(time) else np.zeros(0, np.int64)
+
+
+def cut(elements: Elements, stream: int, number: int, shards: int, counted: bool = True) -> list[Part]:
+    """The elements as each shard gets them."""
+    e = elements
     parts = []
     for shard in range(shards):
-        sent = np.flatnonzero(owners >> shard & 1)
-        all_sent = len(sent) == size
-        s, p, o = (a if all_sent else a[sent] for a in (elements.s, elements.p, elements.o))
-        g = None if elements.g is None or not elements.g.any() else elements.g[sent]
-        parts.append(
-            Part(stream, number, size, heads, times, elements.events, None if all_sent else sent, s, p, o, g)
-        )
+        mine = np.flatnonzero(e.owners >> shard & 1)
+        whole = len(mine) == len(e.owners)
+        s, p, o = (a if whole else a[mine] for a in (e.s, e.p, e.o))
+        g = None if e.g is None or not e.g.any() else e.g[mine]
+        sent = e.sent if whole else mine if e.sent is None else e.sent[mine]
+        parts.append(Part(stream, number, e.size, e.heads, e.times, e.events, sent, s, p, o, g, counted))
     return parts
 
 

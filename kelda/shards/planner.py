@@ -183,6 +183,7 @@ class Planner:
                         self._trial.register_many(prepared, names, read_values(values))
                     if spread is None:
                         self.placed.update(dict.fromkeys(names, shard))
+                    self._count(prepared.query)
                     patterns = partition(prepared.query, 1).patterns
                     self.routing.add_many(patterns, _encoded(values), spread, shard)
                 case Warm(name, shard):
@@ -238,6 +239,7 @@ class Planner:
 
     def _route(self, name: str, query: A.Query, spread: Spread | None, shard: int) -> None:
         by_reference = name in self._trial.reasons
+        self._count(query)
         if reads_every_stream(query) or by_reference:
             every = reads_every_stream(query)
             streams = [s.iri for s in self.setup.streams] if every else streams_of(query)
@@ -249,6 +251,13 @@ class Planner:
             by = window.window.time_predicate if isinstance(window.window, A.TimeWindow) else None
             if by is not None and isinstance(window.stream, NamedNode):
                 self.routing.predicate(window.stream.value, self._trial.dictionary.encode(by), shard)
+
+    def _count(self, query: A.Query) -> None:
+        for window in query.windows:
+            if isinstance(window.window, A.CountWindow):
+                one = [window.stream.value] if isinstance(window.stream, NamedNode) else None
+                for stream in one or [s.iri for s in self.setup.streams]:
+                    self.routing.count(stream)
 
 
 def read_values(values: Mapping[str, Sequence[str]]) -> dict[str, list[object]]:

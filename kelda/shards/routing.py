@@ -7,8 +7,9 @@ through a triple that no query wants, never hold one back that some query does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -46,6 +47,19 @@ class Routing:
     def __init__(self) -> None:
         self._rules: dict[_Like, _Rule] = {}
         self._of: dict[str, list[_Rule]] = {}
+        self._counted: set[str] = set()
+
+    def count(self, stream: str) -> None:
+        """Some window counts the elements of a stream."""
+        self._counted.add(stream)
+
+    def counts(self, stream: str) -> bool:
+        """Whether some window counts the elements of a stream."""
+        return stream in self._counted
+
+    def to(self, stream: str) -> Callable[[Ids, Ids, Ids], Ids]:
+        """`owners` of one stream."""
+        return partial(self.owners, stream)
 
     def everything(self, stream: str, shard: int) -> None:
         """A shard wants all triples of a stream."""

@@ -291,8 +291,8 @@ class Shard:
             clock.idle = by_reference.idle = False
             if evaluator.fallback.queries:
                 answers += evaluator.fallback.push(stream, self._events(part))
-            s, p, o, times = part.columns()
-            evaluator.take(stream, s, p, o, times, part.events)
+            s, p, o, times, stands_for = part.rows()
+            evaluator.take(stream, s, p, o, times, part.events, stands_for)
             # Elements that were not sent move the clock of the reference evaluator all the same.
             by_reference.newest = max(by_reference.newest, clock.newest)
             answers += evaluator.fallback.heartbeat(stream, clock.promised)
@@ -309,7 +309,7 @@ class Shard:
 
     def _events(self, part: Part) -> list[Event]:
         """The part as objects, for the reference evaluator: elements that were not sent are none."""
-        _, _, _, times = part.columns()
+        times = part.time()
         sent = np.arange(part.size) if part.sent is None else part.sent
         terms = self.evaluator.dictionary.terms
         graphs = [DefaultGraph()] * len(sent) if part.g is None else terms(part.g)

@@ -14,6 +14,7 @@ import zstandard
 from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from kelda.spark.host import NEW, Reply, Run, Stamp, host_of
 from kelda.spark.keys import shard_keys
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SCHEMA = "told binary"
+# What a shard keeps: segments by number, each with the version of the catalog; and, as number -1, its memory
+# with its stamp.
+NUMBER = StructType([StructField("number", LongType())])
+KEPT = StructType(
+    [StructField("a", LongType()), StructField("b", LongType()), StructField("data", BinaryType())]
+)
+MEMORY = (-1,)
 TRIES = 3  # a host that dies is started again; one that dies each time is a failure of the task
 
 
@@ -39,22 +47,22 @@ class ShardState(StatefulProcessor):
         self.run = run
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        # One value for the stamp and the memory: each access to the state costs two milliseconds.
-        self.memory = handle.getValueState("memory", "batch long, drawn long, data binary")
-        self.segments = handle.getMapState("segments", "number long", "version long, data binary")
+        # One map for all: each batch makes each variable anew, at five milliseconds and more. Types are
+        # given as objects, since the JVM would be asked to read them otherwise.
+        self.kept = handle.getMapState("kept", NUMBER, KEPT)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         shard = shard_keys(self.run.setup.shards).index(key[0])
         parcels = [bytes(row.parcel) for row in rows]
         batch = current_batch()
-        stored = self.memory.get()
+        stored = self.kept.getValue(MEMORY)
         before = NEW if stored is None else (int(stored[0]), int(stored[1]))
         reply = self._reply(shard, batch, before, parcels, None if stored is None else bytes(stored[2]))
         for number, data in reply.put.items():
-            self.segments.updateValue((number,), (reply.version, zstandard.compress(data, 1)))
+            self.kept.updateValue((number,), (reply.version, 0, zstandard.compress(data, 1)))
         for number in reply.removed:
-            self.segments.removeKey((number,))
-        self.memory.update((*reply.stamp, zstandard.compress(reply.memory, 1)))
+            self.kept.removeKey((number,))
+        self.kept.updateValue(MEMORY, (*reply.stamp, zstandard.compress(reply.memory, 1)))
         yield Row(told=reply.told)
 
     def _reply(
@@ -79,8 +87,9 @@ class ShardState(StatefulProcessor):
         if memory is None:
             return None, {}
         segments = {
-            int(key[0]): (int(value[0]), zstandard.decompress(bytes(value[1])))
-            for key, value in self.segments.iterator()
+            int(key[0]): (int(value[0]), zstandard.decompress(bytes(value[2])))
+            for key, value in self.kept.iterator()
+            if int(key[0]) != MEMORY[0]
         }
         return zstandard.decompress(memory), segments
 

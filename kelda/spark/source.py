@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,6 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kelda.rdf.framing import RECORDS
-from kelda.rdf.framings.base import Chunk
 from kelda.runner.job import StreamSource
 from kelda.runner.sources import Offset, Piece, Reader, open_reader
 from kelda.runner.sources.fed import FedReader
@@ -48,6 +49,7 @@ class Reading:
     near: bool = False  # tasks run on the driver's machine, and see its files
     pushed: frozenset[int] = frozenset()  # streams whose readers are in the driver's own process
     frames: frozenset[int] = frozenset()  # streams that are DataFrames
+    threads: int = 1  # of each task
 
     @property
     def piece_records(self) -> int:
@@ -62,6 +64,7 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.reading = reading
         self._catalog = CatalogFolder(reading.run.catalog)
         self._opened: list[Reader] | None = None  # not before somebody asks: tasks have one of these too
+        self._ahead: tuple[dict[str, Offset], int, Future[dict[str, Offset]]] | None = None
 
     @property
     def readers(self) -> list[Reader]:
@@ -76,7 +79,10 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return RemoteReader(folder / DOOR, number)
         if source.path.startswith(FED):
             return FedReader(self.reading.run.fed(number), source, number, piece_records=records)
-        return open_reader(source.path, source, number, spool=folder / "spool", piece_records=records)
+        spots = self.reading.near
+        return open_reader(
+            source.path, source, number, spool=folder / "spool", piece_records=records, spots=spots
+        )
 
     def _mine(self) -> list[tuple[int, StreamSource]]:
         """The streams that are read here, with their places among all streams."""
@@ -103,8 +109,20 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
         cover the same time keep about the same pace, so little has to wait for the clock.
         """
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else self.reading.batch_events
-        end = dict(start)
-        at_catalog = end.pop(CATALOG)["version"]
+        begin = {key: at for key, at in start.items() if key != CATALOG}
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[:2] == (begin, most):
+            end = ahead[2].result()
+        else:
+            end = self._latest(begin, most)
+        if end != begin and all(getattr(reader, "complete", False) for reader in self.readers):
+            # Files are cut for the next batch while this one runs.
+            self._ahead = (end, most, _threads().submit(self._latest, end, most))
+        version = max(start[CATALOG]["version"], self._catalog.refresh().version)
+        return end | {CATALOG: {"version": version}}
+
+    def _latest(self, begin: dict[str, Offset], most: int) -> dict[str, Offset]:
+        end = dict(begin)
         left = dict(zip(self._keys(), self.readers, strict=True))
         step = max(1, min(self.reading.piece_records, most // max(1, 4 * len(left))))
         first = {key: at["records"] for key, at in end.items()}
@@ -117,14 +135,12 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if further == end[key]:
                 del left[key]
             end[key] = further
-        return end | {CATALOG: {"version": max(at_catalog, self._catalog.refresh().version)}}
+        return end
 
     def partitions(self, start: dict[str, Offset], end: dict[str, Offset]) -> list[InputPartition]:
         pieces: list[Piece] = []
         for key, reader in zip(self._keys(), self.readers, strict=True):
-            some = reader.pieces(start[key], end[key])
-            plain = getattr(reader, "plain", None) if self.reading.near else None
-            pieces += some if plain is None else in_file(some, plain, start[key]["bytes"], end[key]["bytes"])
+            pieces += reader.pieces(start[key], end[key])
         # A new version of the catalog is told to the shards even if there is nothing else to tell.
         runs = spread(pieces, self.reading.tasks) or [[]]
         return [StreamPieces(some, end[CATALOG]["version"], self.reading.near) for some in runs]
@@ -133,8 +149,19 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, StreamPieces)
         setup = self.reading.run.setup
         routing = routing_of(self.reading.routing)
-        parcels = ingest(partition.pieces(), setup.streams, routing, setup.shards, partition.version)
-        yield from zip(shard_keys(setup.shards), parcels, strict=True)
+        keys = shard_keys(setup.shards)
+
+        def parcels(pieces: list[Piece]) -> list[tuple[Any, ...]]:
+            loaded = (piece.loaded() for piece in pieces)
+            made = ingest(loaded, setup.streams, routing, setup.shards, partition.version)
+            return list(zip(keys, made, strict=True))
+
+        runs = spread(partition.pieces(), self.reading.threads) or [[]]
+        if len(runs) == 1:
+            yield from parcels(runs[0])
+            return
+        for made in _threads().map(parcels, runs):  # most of it is in kernels, side by side
+            yield from made
 
     def commit(self, end: dict[str, Offset]) -> None:
         for key, reader in zip(self._keys(), self.readers, strict=True):
@@ -156,44 +183,7 @@ class StreamPieces(InputPartition):
 
     def pieces(self) -> list[Piece]:
         pieces: list[Piece] = pickle.loads(self.value if self.near else zstandard.decompress(self.value))
-        return [_read(piece) for piece in pieces]
-
-
-@dataclass(frozen=True, slots=True)
-class InFile:
-    """A chunk that the task reads itself, from a file on its own machine."""
-
-    path: str
-    at: int
-    size: int
-    first_line: int
-    ordinal: int
-    context: bytes
-
-
-def in_file(pieces: list[Piece], path: Path, begin: int, end: int) -> list[Piece]:
-    """The pieces of a plain file between two positions, without their text."""
-    if sum(len(piece.chunk.data) for piece in pieces if piece.chunk) != end - begin:
-        return pieces  # something between them is in none
-    found, at = [], begin
-    for piece in pieces:
-        if piece.chunk is not None:
-            c = piece.chunk
-            where = InFile(str(path), at, len(c.data), c.first_line, c.ordinal, c.context)
-            at += len(c.data)
-            piece = replace(piece, chunk=where)  # type: ignore[arg-type]
-        found.append(piece)
-    return found
-
-
-def _read(piece: Piece) -> Piece:
-    where: object = piece.chunk
-    if not isinstance(where, InFile):
-        return piece
-    with open(where.path, "rb") as file:
-        file.seek(where.at)
-        data = file.read(where.size)
-    return replace(piece, chunk=Chunk(where.first_line, where.ordinal, where.context, data))
+        return pieces
 
 
 FEWEST_RECORDS = 4_000  # a task costs tens of milliseconds: as much as reading this many records
@@ -218,6 +208,12 @@ def spread(pieces: list[Piece], tasks: int) -> list[list[Piece]]:
         runs[-1].append(piece)
         records += piece.records
     return runs
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Of this worker; they stay, as each has a dictionary of its own."""
+    return ThreadPoolExecutor(thread_name_prefix="kelda-read")
 
 
 _routings: dict[str, tuple[tuple[int, int], Routing]] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +16,7 @@ from kelda.runner.job import StreamSource
 from kelda.runner.sources import Piece
 from kelda.shards.ingest import encoded, ingest
 from kelda.shards.parcel import cut, pack, unpack
-from kelda.shards.routing import Routing
+from kelda.shards.routing import Routing, id_of
 
 SHARDS = 4
 texts = st.integers(0, 9).map(lambda i: Literal(f"a text too long to be inside an id, {i}"))
@@ -28,18 +30,18 @@ events = st.lists(
 @given(events, st.data())
 def test_what_was_cut_comes_out(some: list[Event], data: st.DataObject) -> None:
     dictionary = Dictionary()
-    elements = encoded(some, dictionary)
-    size = len(elements.time)
+    all_quads = [quad for event in some for quad in event.quads]
+    times = [event.time for event in some for _ in event.quads]
+    size = len(times)
     owners = np.array(
         data.draw(st.lists(st.integers(0, 2**SHARDS - 1), min_size=size, max_size=size)), np.int64
     )
-    all_quads = [quad for event in some for quad in event.quads]
-    assert elements.time.tolist() == [event.time for event in some for _ in event.quads]
-    for shard, part in enumerate(cut(elements, 0, 7, SHARDS, owners)):
+    elements = encoded(some, dictionary, lambda s, p, o: owners)
+    for shard, part in enumerate(cut(elements, 0, 7, SHARDS)):
         version, (found,), entries = unpack(pack([part], dictionary, 3))
         assert (version, found.stream, found.number, found.size) == (3, 0, 7, size)
-        s, p, o, time = found.columns()
-        assert time.tolist() == elements.time.tolist(), "every shard learns every time"
+        s, p, o, time, _ = found.rows()
+        assert time.tolist() == times, "every shard learns every time"
         mine = owners >> shard & 1 == 1
         for column, whole in zip((s, p, o), (elements.s, elements.p, elements.o), strict=True):
             assert (column == np.where(mine, whole, 0)).all()
@@ -64,8 +66,40 @@ def test_ingest_tells_one_shard_what_was_read() -> None:
     parcels = [unpack(parcel) for parcel in ingest(pieces, [source], routing, 3, 5)]
     assert [version for version, _, _ in parcels] == [5, 5, 5]
     for shard, (_, (first, last), _) in enumerate(parcels):
-        assert first.columns()[3].tolist() == [1, 2]
+        assert first.rows().time.tolist() == [1, 2]
         assert len(first.s) == (2 if shard == 1 else 0)
         assert [r.line for r in first.rejects] == ([2] if shard == 0 else [])
         assert first.bytes == (len(text) if shard == 0 else 0)
         assert (last.ends, last.heartbeat, last.size) == (True, 9, 0)
+
+
+lines = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.booleans()), max_size=40)
+
+
+@given(lines, st.integers(1, 3))
+def test_what_nobody_counts_is_there_by_its_times(some: list[tuple[int, int, bool]], shards: int) -> None:
+    """Every time that is told, in its place; what is sent; and rows stand for all elements."""
+    text = b"".join(
+        b"oops\n" if bad else f'{t}\t<x:s{i}> <x:p{i}> "a text, as long as it must be {i}" .\n'.encode()
+        for t, i, bad in some
+    )
+    good = [(t, i) for t, i, bad in some if not bad]
+    source = StreamSource("http://ex/a", "a.tsnt")
+    routing = Routing()
+    for i in range(2):
+        routing.predicate(source.iri, id_of([NamedNode(f"x:p{i}")])[0], i % shards)
+    piece = Piece(0, 0, Chunk(1, 0, b"", text), len(some), len(text))
+    for shard, parcel in enumerate(ingest([piece], [source], routing, shards, 0)):
+        _, (part,), entries = unpack(parcel)
+        dictionary = Dictionary()
+        if entries is not None:
+            dictionary.add_entries(entries)
+        mine = [i in range(2) and i % shards == shard for _, i in good]
+        rows = part.rows()
+        weights = np.ones(len(rows.time), int) if rows.stands_for is None else rows.stands_for
+        assert np.repeat(rows.time, weights).tolist() == [t for t, _ in good]
+        sent = rows.s != 0
+        told = zip(rows.time[sent].tolist(), dictionary.terms(rows.p[sent]), strict=True)
+        assert list(told) == [(t, NamedNode(f"x:p{i}")) for (t, i), m in zip(good, mine, strict=True) if m]
+        counted = replace(part, counted=True).rows()
+        assert counted.time.tolist() == [t for t, _ in good]

@@ -49,8 +49,8 @@ class Work:
     def parcel(self, batch: int) -> list[bytes]:
         """The ten elements of a batch."""
         dictionary = Dictionary()
-        elements = encoded(READING[10 * batch : 10 * batch + 10], dictionary)
-        (part,) = cut(elements, 0, batch, 1, elements.s * 0 + 1)
+        elements = encoded(READING[10 * batch : 10 * batch + 10], dictionary, lambda s, p, o: s * 0 + 1)
+        (part,) = cut(elements, 0, batch, 1)
         return [pack([part], dictionary, 1)]
 
     def keep(self, reply: Reply) -> list[str]:
@@ -150,8 +150,8 @@ def test_errors_come_back_as_they_were(work: Work) -> None:
     work.keep(reply)
     # Another term under an id that the host knows already: a collision, made by hand.
     forged = Dictionary()
-    elements = encoded([event(20, "n1", "p", "n2")], forged)
-    (part,) = cut(elements, 0, 1, 1, elements.s * 0 + 1)
+    elements = encoded([event(20, "n1", "p", "n2")], forged, lambda s, p, o: s * 0 + 1)
+    (part,) = cut(elements, 0, 1, 1)
     other = Dictionary()
     for id, name in zip((elements.s[0], elements.p[0], elements.o[0]), ("nobody", "p", "n2"), strict=True):
         other.add(int(id), f"<http://ex/{name}>")

@@ -61,6 +61,7 @@ class Opening:
     spool: Path  # a folder of this stream's own
     piece_records: int
     now: Now
+    spots: bool = False
 
     @property
     def path(self) -> Path:
@@ -86,6 +87,7 @@ def _file(opening: Opening) -> Reader:
         opening.number,
         format=opening.format,
         piece_records=opening.piece_records,
+        spots=opening.spots,
     )
 
 
@@ -97,6 +99,7 @@ def _tail(opening: Opening) -> Reader:
         opening.number,
         format=opening.format,
         piece_records=opening.piece_records,
+        spots=opening.spots,
     )
 
 
@@ -113,6 +116,7 @@ def _folder(opening: Opening) -> Reader:
         spool=opening.spool,
         piece_records=opening.piece_records,
         now=opening.now,
+        spots=opening.spots,
     )
 
 
@@ -195,11 +199,13 @@ def open_reader(
     spool: Path,
     piece_records: int = RECORDS,
     now: Now = wall,
+    spots: bool = False,
 ) -> Reader:
     """The reader of a stream by its address, slowed down and watched for silence as the stream says.
 
     `spool` is the folder for what must be remembered; each stream has its own below it. `piece_records`
-    bounds the records of a piece: with another bound the pieces are others, the records the same.
+    bounds the records of a piece: with another bound the pieces are others, the records the same. With
+    `spots`, pieces of plain files may be without their text: they are read on the same machine.
     """
     address = read_address(url)
     open_scheme = SCHEMES.get(address.scheme)
@@ -216,7 +222,7 @@ def open_reader(
         # Short pieces, so that a slow stream is slow evenly.
         piece_records = max(1, min(piece_records, source.rate // 10))
     own = spool / _folder_name(source.iri)
-    reader = open_scheme(Opening(address, source, number, own, max(1, piece_records), now))
+    reader = open_scheme(Opening(address, source, number, own, max(1, piece_records), now, spots))
     if source.idle_ms is not None:
         reader = SayingWhenIdle(reader, number, source.idle_ms, now=now)
     if source.rate is not None:

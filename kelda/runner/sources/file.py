@@ -5,19 +5,22 @@ A plain file is gone on with at the very byte after a restart; a compressed one 
 
 from __future__ import annotations
 
+import threading
 import zlib
 from pathlib import Path
 from typing import NamedTuple
 
 from kelda.errors import InputError
 from kelda.rdf.framing import RECORDS
+from kelda.rdf.framings.base import Chunk
 from kelda.runner.job import StreamSource
-from kelda.runner.sources.cutter import Cutter, Place, Step
+from kelda.runner.sources.cutter import TAIL, Cutter, Place, Step
 from kelda.runner.sources.reader import Offset, Piece
+from kelda.runner.sources.spot import Spot
 from kelda.runner.sources.text import PackedText, PlainText, open_text
 
 KEPT = 1 << 26  # bytes of pieces that are kept from `latest` for `pieces`
-MARK = 64  # bytes before an offset by which a file is known again
+SMALL = 256  # bytes of a piece without its text, about
 
 
 class Taken(NamedTuple):
@@ -28,16 +31,27 @@ class Taken(NamedTuple):
 
 
 class FileReader:
-    """Reads one file. An offset is a place in it, with a mark of what stands right before."""
+    """Reads one file. An offset is a place in it, with a mark of what stands right before.
+
+    With `spots`, chunks of lines in a plain file are spots in it: who gets them can open it himself."""
 
     complete = True
 
     def __init__(
-        self, path: Path, source: StreamSource, number: int, *, format: str, piece_records: int = RECORDS
+        self,
+        path: Path,
+        source: StreamSource,
+        number: int,
+        *,
+        format: str,
+        piece_records: int = RECORDS,
+        spots: bool = False,
     ) -> None:
         self.path, self.number, self.format = path, number, format
-        self._cutter = Cutter(format, source.mapping, max_records=piece_records)
         self._text = self._open()
+        spots_in = path if spots and isinstance(self._text, PlainText) else None
+        self._cutter = Cutter(format, source.mapping, max_records=piece_records, spots_in=spots_in)
+        self._lock = threading.Lock()  # for who reads ahead
         self._size = path.stat().st_size
         self._reached = 0  # the position up to which this reader has seen the text itself
         self._kept: dict[int, Taken] = {}
@@ -45,11 +59,6 @@ class FileReader:
 
     def _open(self) -> PlainText | PackedText:
         return open_text(self.path)
-
-    @property
-    def plain(self) -> Path | None:
-        """The file, if positions in an offset are positions in it."""
-        return self.path if isinstance(self._text, PlainText) else None
 
     def start(self) -> Offset:
         return {
@@ -83,8 +92,9 @@ class FileReader:
         return pieces
 
     def commit(self, end: Offset) -> None:
-        self._kept = {begin: taken for begin, taken in self._kept.items() if begin >= end["bytes"]}
-        self._kept_bytes = sum(_size(taken.piece) for taken in self._kept.values())
+        with self._lock:
+            self._kept = {begin: taken for begin, taken in self._kept.items() if begin >= end["bytes"]}
+            self._kept_bytes = sum(_size(taken.piece) for taken in self._kept.values())
 
     def finished(self, at: Offset) -> bool:
         return bool(at["ended"])
@@ -103,22 +113,23 @@ class FileReader:
         """The piece at `at`, not beyond `until`; None if there is no more, or not yet."""
         if at["ended"]:
             return None
-        kept = self._kept.get(at["bytes"])
-        if kept is not None and kept.piece.number == at["pieces"]:
-            return kept
-        self._check(at)
-        taken = self._next(at, until)
-        if taken is None:
-            return None
-        self._reached = taken.end["bytes"]
-        if self.complete and self._kept_bytes < KEPT:
-            self._kept[at["bytes"]] = taken
-            self._kept_bytes += _size(taken.piece)
-        return taken
+        with self._lock:
+            kept = self._kept.get(at["bytes"])
+            if kept is not None and kept.piece.number == at["pieces"] and _within(kept, until):
+                return kept
+            self._check(at)
+            taken = self._next(at, until)
+            if taken is None:
+                return None
+            self._reached = taken.end["bytes"]
+            if self.complete and self._kept_bytes < KEPT:
+                self._kept[at["bytes"]] = taken
+                self._kept_bytes += _size(taken.piece)
+            return taken
 
     def _next(self, at: Offset, until: Offset | None) -> Taken | None:
-        # A complete text is cut at the same places anyway; a growing one, where it ended that time.
-        limit = None if self.complete or until is None else until["bytes"]
+        # A growing text is cut where it ended that time; so is one that was cut into other pieces.
+        limit = None if until is None or until["ended"] else until["bytes"]
         step = self._cutter.next(self._text, place_of(at), complete=self.complete, limit=limit)
         return None if step is None else self._taken(at, step)
 
@@ -140,7 +151,7 @@ class FileReader:
             "bytes": step.place.at,
             "line": step.place.line,
             "context": step.place.context.decode("latin-1"),  # any bytes, as JSON
-            "mark": mark_of(step.chunk.data) if step.chunk and step.place.at != at["bytes"] else at["mark"],
+            "mark": mark_of(step.chunk) if step.chunk and step.place.at != at["bytes"] else at["mark"],
             "ended": step.last,
         }
         return Taken(piece, end)
@@ -168,7 +179,11 @@ class FileReader:
 
 
 def _size(piece: Piece) -> int:
-    return len(piece.chunk.data) if piece.chunk else 0
+    return SMALL + len(piece.chunk.data) if piece.chunk else SMALL
+
+
+def _within(taken: Taken, until: Offset | None) -> bool:
+    return until is None or taken.end["bytes"] <= until["bytes"]
 
 
 def place_of(at: Offset) -> Place:
@@ -176,7 +191,7 @@ def place_of(at: Offset) -> Place:
     return Place(at["bytes"], at["line"], at["records"], at["context"].encode("latin-1"))
 
 
-def mark_of(data: bytes) -> list[int]:
+def mark_of(chunk: Chunk) -> list[int]:
     """By what a text is known again: how many bytes were looked at, and their checksum."""
-    tail = data[-MARK:]
+    tail = chunk.tail if isinstance(chunk, Spot) else chunk.data[-TAIL:]
     return [len(tail), zlib.crc32(tail)]

@@ -40,11 +40,13 @@ class FolderReader:
         spool: Path,
         piece_records: int = RECORDS,
         now: Now = wall,
+        spots: bool = False,
     ) -> None:
         if not path.is_dir():
             raise InputError(f"there is no folder {path}")
         self.path, self.source, self.number = path, source, number
         self._pattern, self._watch, self._piece_records, self._now = pattern, watch, piece_records, now
+        self._spots = spots
         self._log = spool / "taken.jsonl"
         self._taken = self._read_log()  # names and sizes, in the order in which they were taken
         self._sizes = dict(self._taken)
@@ -145,7 +147,12 @@ class FolderReader:
             self.close()
             path = self.path / self._taken[index][0]
             self._open = FileReader(
-                path, self.source, self.number, format=self.format, piece_records=self._piece_records
+                path,
+                self.source,
+                self.number,
+                format=self.format,
+                piece_records=self._piece_records,
+                spots=self._spots,
             )
             self._open_index = index
         return self._open

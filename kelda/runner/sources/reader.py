@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from kelda.rdf.framings.base import Chunk
+from kelda.runner.sources.spot import Spot
 
 # Plain JSON. Every offset has `pieces` and `records` (how many lie before it); the rest is the source's own.
 Offset = dict[str, Any]
@@ -47,6 +48,10 @@ class Piece:
     idle: bool = False
     name: str = ""  # of the file in which the lines are counted; empty: the source itself
     format: str = ""  # of the chunk
+
+    def loaded(self) -> Piece:
+        """With its text."""
+        return replace(self, chunk=self.chunk.load()) if isinstance(self.chunk, Spot) else self
 
 
 class Reader(Protocol):
