@@ -1,9 +1,9 @@
 """The pipeline on Spark: throughput, latency, the cost of an empty batch, many queries, memory over a day.
 
-    python -m bench.pipeline throughput [--queries L1,L2,L3,L4,L5,L6] [--triples 4000000] [--shards 2]
+    python -m bench.pipeline throughput [--queries L1,L2,L3,L4,L5,L6] [--triples 8000000] [--shards 2]
     python -m bench.pipeline against    [--queries L4,L5] [--triples 8000000] [--batch-events 400000]
     python -m bench.pipeline latency    [--rate 133000] [--seconds 30]
-    python -m bench.pipeline empty      [--batches 100]
+    python -m bench.pipeline empty      [--batches 300] [--shards 1]
     python -m bench.pipeline many       [--copies 1,1000]
     python -m bench.pipeline day        [--hours 24] [--rate 20]
 
@@ -422,7 +422,7 @@ def main() -> None:
     arguments.add_argument("--shards", type=int, default=2)
     arguments.add_argument("--rate", type=int)
     arguments.add_argument("--seconds", type=int, default=30)
-    arguments.add_argument("--batches", type=int, default=100)
+    arguments.add_argument("--batches", type=int, default=300)
     arguments.add_argument("--batch-events", type=int, default=200_000)
     arguments.add_argument("--copies", default="1,1000")
     arguments.add_argument("--query", default="L3", help="whose copies `many` registers")

@@ -31,6 +31,7 @@ from kelda.rdf.hash_kernels import COLLISION, NEEDS_ROOM, PADDING
 _BLOCK = 1 << 19
 _SHOWN = 200
 _BAD_TIME = "a line must start with its time in milliseconds since 1970 (a whole number) and a tab"
+_ANY = np.zeros(0, np.int64)
 _PLACE = re.compile(r"^Parser error at line 1 (between )?")
 
 
@@ -81,13 +82,15 @@ def blocks(
     quads: bool = True,
     timed: bool = False,
     interned: bool = True,
+    predicates: NDArray[np.int64] | None = None,
     source: str = "",
     first_line: int = 1,
 ) -> Iterator[Block]:
     """Read whole lines of N-Quads (or, with `quads=False`, of N-Triples), block by block.
 
     With `timed`, each line starts with its time in milliseconds since 1970 and a tab. Unless terms are
-    to be `interned`, the dictionary learns only those of the rows that `Block.know` is told.
+    to be `interned`, the dictionary learns only those of the rows that `Block.know` is told, and of
+    statements with other predicates than the given ones (None: any will do) s and o may be 0.
     """
     view = memoryview(data).cast("B")
     read_line = _line_reader(dictionary, quads)
@@ -98,7 +101,9 @@ def blocks(
         if len(block) > scratch.size:
             scratch = _Scratch.of(len(block))
         spans = scratch.spans[:, :0] if interned else scratch.spans
-        columns, slow, next_line = _scan(block, dictionary, quads, timed, first_line, scratch, spans)
+        columns, slow, next_line = _scan(
+            block, dictionary, quads, timed, first_line, scratch, spans, predicates
+        )
         spans = spans[:, : columns.shape[1]]
         dropped, rejects = [], []
         for row, begin, end, why in slow.T.tolist():
@@ -190,6 +195,7 @@ def _scan(
     first_line: int,
     scratch: _Scratch,
     spans: NDArray[np.int32],
+    predicates: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """(columns, slow lines, number of the line after the block), as `kernels.parse` leaves them."""
     _, buffer, columns, _, slow = scratch
@@ -199,8 +205,10 @@ def _scan(
     state = np.zeros(kernels.STATE_SIZE, np.int64)
     state[kernels.LINE] = first_line
     seed = np.uint64(dictionary.seed)
+    if predicates is None:
+        predicates = _ANY
     while status := kernels.parse(
-        buffer, len(block), quads, timed, seed, *dictionary.tables, columns, spans, slow, state
+        buffer, len(block), quads, timed, seed, *dictionary.tables, columns, spans, predicates, slow, state
     ):
         if status == COLLISION:
             clash = buffer[state[kernels.CLASH_START] : state[kernels.CLASH_END]]

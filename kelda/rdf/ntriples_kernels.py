@@ -680,10 +680,11 @@ def _statement(text, start, quads):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def parse(  # type: ignore[no-untyped-def]
-    buf, size, quads, timed, seed, slots, ids, offsets, arena, counts, columns, spans, slow, state
+    buf, size, quads, timed, seed, slots, ids, offsets, arena, counts, columns, spans, predicates, slow, state
 ):
     """Read lines of `buf[:size]` from state[POSITION] on, and intern the terms that are hashed; or, if
-    `spans` has room for a line, note there where the terms stand (start and end of s, p, o, g).
+    `spans` has room for a line, note there where the terms stand (start and end of s, p, o, g). Then, of
+    statements whose predicate is none of `predicates` (if there are any), s and o are 0: nobody asks.
 
     `columns` has the rows s, p, o, g, t, line; a line that is slow has a place kept in the columns, and
     a row (place, start, end, why) in `slow`. `buf` has a line feed at `size`. Returns DONE, or NEEDS_ROOM
@@ -712,10 +713,17 @@ def parse(  # type: ignore[no-untyped-def]
             if why == UNSURE:
                 stop, inline, places = _statement(text, body, quads)
                 if stop >= 0 and spans.shape[1] > 0:
+                    p_start, p_end = places[1]
+                    predicate = identity_of(text, p_start, p_end, seed)
+                    asked = predicates.shape[0] == 0
+                    for known in predicates:
+                        asked |= known == predicate
                     for column in range(4):
                         start, end = places[column]
-                        identity = inline if column == 2 else np.int64(0)
-                        if identity == 0 and end > 0:
+                        identity = inline if column == 2 and asked else np.int64(0)
+                        if column == 1:
+                            identity = predicate
+                        elif asked and identity == 0 and end > 0:
                             identity = identity_of(text, start, end, seed)
                         columns[column, row] = identity
                         spans[2 * column, row] = start

@@ -37,7 +37,7 @@ def ingest(
         rejects: list[Reject] = []
         elements = NOTHING
         if piece.chunk is not None:
-            elements = read(piece, source, dictionary, routing.to(source.iri), rejects)
+            elements = read(piece, source, dictionary, routing, rejects)
         counted = routing.counts(source.iri)
         for shard, part in enumerate(cut(elements, piece.stream, piece.number, shards, counted)):
             first = shard == 0  # one shard tells what was read
@@ -63,10 +63,11 @@ def _own_dictionary() -> Dictionary:
 
 
 def read(
-    piece: Piece, source: StreamSource, dictionary: Dictionary, route: Route, rejects: list[Reject]
+    piece: Piece, source: StreamSource, dictionary: Dictionary, routing: Routing, rejects: list[Reject]
 ) -> Elements:
     """The elements of a piece; a record that cannot be read becomes a reject, the others go on."""
     assert piece.chunk is not None
+    route = routing.to(source.iri)
     format = piece.format or source.format or guess_format(source.path)
     name = piece.name or source.path
     if format == "tsnt" and source.time is None:
@@ -75,6 +76,7 @@ def read(
             dictionary,
             timed=True,
             interned=False,
+            predicates=routing.predicates(source.iri),
             source=name,
             first_line=piece.chunk.first_line,
         )

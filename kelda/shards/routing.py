@@ -20,6 +20,8 @@ from kelda.lang import algebra as A
 from kelda.plan.partition import Spread, WindowPattern
 from kelda.rdf.dictionary import Dictionary
 
+FEW = 16  # predicates; of more, each triple would be compared with too many
+
 
 @dataclass(frozen=True, slots=True)
 class _Like:
@@ -56,6 +58,13 @@ class Routing:
     def counts(self, stream: str) -> bool:
         """Whether some window counts the elements of a stream."""
         return stream in self._counted
+
+    def predicates(self, stream: str) -> Ids | None:
+        """Those that a triple must have one of for any shard to want it; None if it may have others."""
+        found = {rule.like.p for rule in self._of.get(stream, ())}
+        if None in found or not 0 < len(found) <= FEW:
+            return None
+        return np.array(sorted(p for p in found if p is not None), np.int64)
 
     def to(self, stream: str) -> Callable[[Ids, Ids, Ids], Ids]:
         """`owners` of one stream."""

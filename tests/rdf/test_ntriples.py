@@ -60,6 +60,14 @@ def known_by_row(data: bytes, quads: bool, columns: ntriples.Columns) -> None:
     assert (found == np.array([columns.s, columns.p, columns.o, columns.g])).all()
     for some in wanted:
         assert [ids.encode(term) for term in dictionary.terms(some)] == some.tolist()
+    asked = np.unique(columns.p)[::2]  # nobody asks for the others
+    parts = ntriples.blocks(data, Dictionary(), quads=quads, interned=False, predicates=asked)
+    part = np.concatenate(
+        [np.empty((4, 0), np.int64), *(block.columns[:4].copy() for block in parts)], axis=1
+    )
+    assert (part[1] == columns.p).all()
+    mine = np.isin(columns.p, asked)
+    assert (part[:, mine] == found[:, mine]).all()
 
 
 def is_slow(line: bytes) -> bool:
