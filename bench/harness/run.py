@@ -62,6 +62,7 @@ def run(
         transient=True,
     ) as progress:
         bar = progress.add_task("benchmarks", total=total)
+        log = None if progress.console.is_terminal else progress.console
 
         def measure(result: Result, case: Case) -> None:
             start = time.monotonic()
@@ -69,7 +70,11 @@ def run(
             progress.update(bar, description=f"{result.name} {what}"[:32])
             result.rows.append(row(case, until))
             progress.advance(bar)
-            result.seconds += time.monotonic() - start
+            took = time.monotonic() - start
+            result.seconds += took
+            if log is not None:  # a bar would not be seen: a line for each
+                done = int(progress.tasks[bar].completed)
+                log.print(f"{done} of {total}: {result.name} {what}, {took:.0f} s", highlight=False)
 
         if seconds is not None:
             for turn in range(max((len(cases) for _, cases in plans), default=0)):
