@@ -71,7 +71,7 @@ class SparkEngine:
         """The session, to make DataFrames with."""
         from kelda.spark.session import session
 
-        return session(self.master, self._shards)
+        return session(self.master)
 
     # ------------------------------------------------------------------ what is read
 

@@ -28,6 +28,7 @@ from kelda.engine.clock import FOREVER
 from kelda.errors import InputError, UsageError
 from kelda.lang.algebra import Output
 from kelda.rdf.event import Reject
+from kelda.rdf.framing import guess_format
 from kelda.runner.files import parse_spec
 from kelda.runner.formats import shape_of
 from kelda.runner.job import QuerySpec, StreamSource
@@ -301,7 +302,7 @@ class Pipeline:
     def start(self, master: str = "local[*]", *, to_the_end: bool | None = None) -> None:
         """Start the streaming query. `to_the_end`: take what is there and stop; else it runs until all
         streams have ended, or until `stop`. None: as the streams are."""
-        spark = session(master, self.run.setup.shards)
+        spark = session(master)
         # These import PySpark, which takes a second: not before the job is known to be good.
         from kelda.spark.frames import parcels_of
         from kelda.spark.shard import shards
@@ -312,21 +313,14 @@ class Pipeline:
         self.open_pushed()
         frames = frozenset(self._frames)
         near = spark.sparkContext.master.startswith("local[") or spark.sparkContext.master == "local"
-        # One shard on this machine: one task reads (with threads) and hands over. There is nothing to
-        # exchange, which saves a stage, a quarter of what a small batch costs.
-        together = near and self.run.setup.shards == 1 and not frames
+        together = near and not frames and self._in_one_stage()
         reading = Reading(
-            self.run,
-            self.batch_events,
-            1 if together else tasks,
-            routing,
-            near,
-            frozenset(self.pushed),
-            frames,
-            threads=tasks if together else 1,
+            self.run, self.batch_events, tasks, routing, near, frozenset(self.pushed), frames, together
         )
         if to_the_end is None:
             to_the_end = not frames and all(map(_ends_by_itself, self.run.setup.streams))
+        # A task for each shard. More would be empty tasks, each with its commit to the state store.
+        spark.conf.set("spark.sql.shuffle.partitions", "1" if together else str(self.run.setup.shards))
         self.run.flag.touch()
         try:
             spark.dataSource.register(source_for(reading))
@@ -334,7 +328,7 @@ class Pipeline:
             for number, frame in self._frames.items():
                 parcels = parcels.union(parcels_of(frame, number, self.run, routing))
             if together:
-                parcels = parcels.coalesce(1)
+                parcels = parcels.coalesce(1)  # and so there is nothing to exchange
             writer = (
                 shards(parcels, self.run)
                 .writeStream.foreachBatch(self._batch)
@@ -347,6 +341,15 @@ class Pipeline:
         except Exception as problem:  # Spark raises many kinds; all become one of ours
             self.run.flag.unlink(missing_ok=True)
             raise explain(problem) from problem
+
+    def _in_one_stage(self) -> bool:
+        """Whether one task may read and hand over to all shards: it reads in threads, which only the fast
+        lane does side by side. A checkpoint keeps the number of partitions that it was begun with."""
+        began = sorted((self.folder / "spark" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+        if began:
+            about = json.loads(began[-1].read_text().splitlines()[1])
+            return bool(about["conf"].get("spark.sql.shuffle.partitions") == "1")
+        return all(map(_is_fast, self.run.setup.streams))
 
     def open_pushed(self) -> None:
         """What the application pushes is read in this process."""
@@ -491,6 +494,14 @@ def _open(sink: str, spec: QuerySpec, folder: Path) -> Sink:
     run = json.loads((folder / "kelda.json").read_text())["id"]
     shape = shape_of(parse_spec(spec), None if spec.output is None else Output(spec.output))
     return open_sink(sink, query=spec.name, shape=shape, run=run, ledger=folder / "sinks" / spec.name)
+
+
+def _is_fast(stream: StreamSource) -> bool:
+    """Whether a stream is read without the help of Python objects."""
+    format = stream.format
+    if format is None and read_address(stream.path).scheme in ("file", "tail", "replay"):
+        format = guess_format(read_address(stream.path).place)
+    return format == "tsnt" and stream.time is None
 
 
 def _ends_by_itself(stream: StreamSource) -> bool:

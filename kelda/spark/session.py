@@ -56,7 +56,7 @@ STREAMING = {
 FAILURES = 4  # of one task; Spark's own number on clusters
 
 
-def session(master: str = "local[*]", shards: int = 1) -> SparkSession:
+def session(master: str = "local[*]") -> SparkSession:
     """A session to run a pipeline in: of the Spark that is up in this process, or of a new one.
 
     A Spark that was started here stays up for the next run and ends with the process.
@@ -69,8 +69,6 @@ def session(master: str = "local[*]", shards: int = 1) -> SparkSession:
     spark = (running or start(master)).newSession()
     for name, value in STREAMING.items():
         spark.conf.set(name, value)
-    # A task for each shard. More would be empty tasks, each with its commit to the state store.
-    spark.conf.set("spark.sql.shuffle.partitions", str(shards))
     return spark
 
 

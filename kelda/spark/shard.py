@@ -6,17 +6,15 @@ The state store holds the truth of a shard: its segments, its memory, and its st
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import zstandard
-from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from kelda.spark.host import NEW, Reply, Run, Stamp, host_of
+from kelda.spark.host import NEW, Host, Reply, Run, Stamp, at_host, current_batch
 from kelda.spark.keys import shard_keys
 
 if TYPE_CHECKING:
@@ -30,7 +28,6 @@ KEPT = StructType(
     [StructField("a", LongType()), StructField("b", LongType()), StructField("data", BinaryType())]
 )
 MEMORY = (-1,)
-TRIES = 3  # a host that dies is started again; one that dies each time is a failure of the task
 
 
 def shards(parcels: DataFrame, run: Run) -> DataFrame:
@@ -68,20 +65,15 @@ class ShardState(StatefulProcessor):
     def _reply(
         self, shard: int, batch: int, before: Stamp, parcels: list[bytes], memory: bytes | None
     ) -> Reply:
-        for attempt in range(TRIES):
-            try:
-                host = host_of(self.run, shard, anew=attempt > 0)
+        def ask(host: Host) -> Reply:
+            reply = host.take(batch, before, parcels)
+            if reply is None:
+                host.stand_up(before, *self._kept(memory))
                 reply = host.take(batch, before, parcels)
-                if reply is None:
-                    host.stand_up(before, *self._kept(memory))
-                    reply = host.take(batch, before, parcels)
-                assert reply is not None
-                return reply
-            except (ConnectionError, BrokenPipeError, EOFError):
-                if attempt == TRIES - 1:
-                    raise
-                time.sleep(0.2)  # a process that was killed may hold its door for a moment
-        raise AssertionError("not reached")
+            assert reply is not None
+            return reply
+
+        return at_host(self.run, shard, ask)
 
     def _kept(self, memory: bytes | None) -> tuple[bytes | None, dict[int, tuple[int, bytes]]]:
         if memory is None:
@@ -95,12 +87,3 @@ class ShardState(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing to let go: hosts live on."""
-
-
-def current_batch() -> int:
-    """The number of the batch that this task belongs to."""
-    context = TaskContext.get()
-    assert context is not None
-    number = context.getLocalProperty("streaming.sql.batchId")
-    assert number is not None, "not a task of a streaming query"
-    return int(number)

@@ -4,7 +4,8 @@ An offset holds that of each stream's reader (`kelda.runner.sources`) and the ve
 batch is a range of pieces and of registrations: bounded, and the same whenever it is read again. Only the
 driver opens the streams; pieces travel to the tasks inside their partitions, so executors need not see
 the driver's disk (tasks on its own machine read plain files themselves). A task parses its pieces and
-yields one parcel for each shard: Spark moves a few binary rows instead of a row per triple.
+yields one parcel for each shard: Spark moves a few binary rows instead of a row per triple. On one machine a
+single task reads all, and what it yields are tickets for parcels that the hosts have already.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pickle
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from kelda.shards.catalog import CatalogFolder
 from kelda.shards.ingest import ingest
 from kelda.shards.planner import FED
 from kelda.shards.routing import Routing
-from kelda.spark.host import Run
+from kelda.spark.host import Host, Run, at_host, current_batch
 from kelda.spark.keys import shard_keys
 from kelda.spark.remote import RemoteReader
 
@@ -49,7 +50,14 @@ class Reading:
     near: bool = False  # tasks run on the driver's machine, and see its files
     pushed: frozenset[int] = frozenset()  # streams whose readers are in the driver's own process
     frames: frozenset[int] = frozenset()  # streams that are DataFrames
-    threads: int = 1  # of each task
+    together: bool = (
+        False  # one task reads all, in several threads, and hands the parcels to the hosts itself
+    )
+
+    @property
+    def threads(self) -> int:
+        """Of each task."""
+        return self.tasks if self.together else 1
 
     @property
     def piece_records(self) -> int:
@@ -142,26 +150,27 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for key, reader in zip(self._keys(), self.readers, strict=True):
             pieces += reader.pieces(start[key], end[key])
         # A new version of the catalog is told to the shards even if there is nothing else to tell.
-        runs = spread(pieces, self.reading.tasks) or [[]]
+        runs = [pieces] if self.reading.together else spread(pieces, self.reading.tasks) or [[]]
         return [StreamPieces(some, end[CATALOG]["version"], self.reading.near) for some in runs]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         assert isinstance(partition, StreamPieces)
-        setup = self.reading.run.setup
-        routing = routing_of(self.reading.routing)
-        keys = shard_keys(setup.shards)
+        run, routing = self.reading.run, routing_of(self.reading.routing)
+        shards = range(run.setup.shards)
 
-        def parcels(pieces: list[Piece]) -> list[tuple[Any, ...]]:
+        def parcels(pieces: list[Piece]) -> list[bytes]:
             loaded = (piece.loaded() for piece in pieces)
-            made = ingest(loaded, setup.streams, routing, setup.shards, partition.version)
-            return list(zip(keys, made, strict=True))
+            return ingest(loaded, run.setup.streams, routing, run.setup.shards, partition.version)
 
         runs = spread(partition.pieces(), self.reading.threads) or [[]]
-        if len(runs) == 1:
-            yield from parcels(runs[0])
-            return
-        for made in _threads().map(parcels, runs):  # most of it is in kernels, side by side
-            yield from made
+        # Most of it is in kernels, which run side by side.
+        made = [parcels(runs[0])] if len(runs) == 1 else list(_threads().map(parcels, runs))
+        for shard, key in zip(shards, shard_keys(run.setup.shards), strict=True):
+            mine = [some[shard] for some in made]
+            if self.reading.together:
+                mine = [at_host(run, shard, partial(Host.offer, batch=current_batch(), parcels=mine))]
+            for parcel in mine:
+                yield key, parcel
 
     def commit(self, end: dict[str, Offset]) -> None:
         for key, reader in zip(self._keys(), self.readers, strict=True):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 from pyoxigraph import Literal, NamedNode
 
@@ -118,11 +120,17 @@ BATCH_EVENTS = {
 }
 
 
-def on_spark(world: World, cases: Iterable[Case], folder: Path, shards: int) -> Answers:
+def on_spark(
+    world: World, cases: Iterable[Case], folder: Path, shards: int, exchange: bool = False
+) -> Answers:
+    """With `exchange`, parcels go through Spark to the shards, as on a cluster."""
+    from kelda.spark.pipeline import Pipeline
     from kelda.spark.run import run
 
     job = job_of(world, cases, folder, BATCH_EVENTS[world.name][shards])
-    return collect(run(job, master="local[2]", shards=shards))
+    way = patch.object(Pipeline, "_in_one_stage", lambda self: False) if exchange else nullcontext()
+    with way:
+        return collect(run(job, master="local[2]", shards=shards))
 
 
 RUNNERS: dict[str, Callable[[World, Iterable[Case], Path], Answers]] = {
@@ -135,7 +143,7 @@ RUNNERS: dict[str, Callable[[World, Iterable[Case], Path], Answers]] = {
     "shards-5": partial(on_shards, shards=5),
     "shards-5-one-by-one": partial(on_shards_one_by_one, shards=5),
     "spark-1": partial(on_spark, shards=1),
-    "spark-2": partial(on_spark, shards=2),
+    "spark-2": partial(on_spark, shards=2, exchange=True),
     "spark-5": partial(on_spark, shards=5),
 }
 

@@ -24,7 +24,7 @@ from kelda.shards.parcel import cut, pack
 from kelda.shards.planner import Planner, Setup
 from kelda.shards.shard import Outcome
 from kelda.spark import host as hosts
-from kelda.spark.host import NEW, Host, Reply, Run, Stamp
+from kelda.spark.host import NEW, TICKET, Host, ParcelsGone, Reply, Run, Stamp
 from tests.shards.worlds import PREFIX, event
 
 TEXT = PREFIX + "SELECT ?x ?y { STREAM :a [RANGE 5ms] { ?x :p ?y } }"
@@ -142,6 +142,55 @@ def test_a_host_lives_dies_and_stands_up(work: Work) -> None:
     assert Path(path).exists()
     work.run.flag.unlink()
     assert gone(process) and not Path(path).exists()
+
+
+def test_what_is_offered_is_taken_ahead(work: Work) -> None:
+    source, host = Host(work.run, 0), Host(work.run, 0)  # of the worker that reads, of the one that keeps
+
+    def ticketed(batch: int) -> list[bytes]:
+        return [source.offer(batch, work.parcel(batch))]
+
+    # A new host has no state to take it on: it waits to be asked, and stands up.
+    ticket = ticketed(0)
+    assert host.take(0, work.stamp, ticket) is None
+    host.stand_up(work.stamp, None, {})
+    zeroth = host.take(0, work.stamp, ticket)
+    assert zeroth is not None
+    expected = [work.keep(zeroth)]
+
+    # The next one is taken at once. It is offered a second time, as when a task is run again: taken once.
+    ticketed(1)
+    first = host.take(1, work.stamp, ticketed(1))
+    assert first is not None
+    assert host.take(1, work.stamp, ticketed(1)) == first
+    before = work.stamp
+    expected.append(work.keep(first))
+
+    # Taken ahead on a state that was never committed: worth nothing.
+    ticket = ticketed(2)
+    kept = work.stamp
+    assert host.take(2, (before[0] + 1, 4711), ticket) is None
+    host.stand_up(kept, work.memory, work.segments)
+    second = host.take(2, kept, ticket)
+    assert second is not None
+    expected.append(work.keep(second))
+    assert [len(lines) for lines in expected] == [9, 10, 10]
+
+    # A ticket of parcels that nobody has: the task must read them again.
+    with pytest.raises(ParcelsGone):
+        host.take(3, work.stamp, [TICKET + b"somebody"])
+
+
+def test_a_mistake_in_what_was_offered_shows_when_it_is_asked_for(work: Work) -> None:
+    host = Host(work.run, 0)
+    work.keep(taken(host, work, 0))
+    ticket = host.offer(1, [b"no parcel"])
+    reply = host.take(1, work.stamp, [ticket])
+    assert reply is None  # it has let go of what may be half done
+    host.stand_up(work.stamp, work.memory, work.segments)
+    with pytest.raises(RuntimeError, match="UnpicklingError"):
+        host.take(1, work.stamp, [ticket])
+    assert answers(work, taken(host, work, 1))
 
 
 def test_errors_come_back_as_they_were(work: Work) -> None:

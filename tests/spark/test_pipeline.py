@@ -105,7 +105,8 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @spark
 @pytest.mark.parametrize(
-    ("shards", "batch_events", "bad"), [(1, 13, True), (2, 10_000, False), (5, 5, False)]
+    ("shards", "batch_events", "bad", "exchange"),
+    [(1, 13, True, False), (2, 10_000, False, False), (2, 20, False, True), (5, 5, False, False)],
 )
 def test_same_answers_as_the_reference(
     tmp_path: Path,
@@ -114,7 +115,10 @@ def test_same_answers_as_the_reference(
     shards: int,
     batch_events: int,
     bad: bool,
+    exchange: bool,
 ) -> None:
+    if exchange:  # as on a cluster: parcels go through Spark
+        monkeypatch.setattr(Pipeline, "_in_one_stage", lambda self: False)
     told = Told()
     scratch()  # of Spark: stays where it is
     (tmp_path / "tmp").mkdir()
@@ -133,6 +137,23 @@ def test_same_answers_as_the_reference(
 
     assert not list((tmp_path / "tmp").glob("kelda-checkpoint-*"))
     until(lambda: not hosts(), "hosts end with their run", 3.0)
+
+
+@spark
+def test_a_checkpoint_keeps_its_way_through_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was begun with an exchange, and goes on so; whoever opens it afterwards sees which it is."""
+    job = small_job(tmp_path, 40)
+    checkpoint = tmp_path / "checkpoint"
+    with monkeypatch.context() as patch:
+        patch.setattr(Pipeline, "_in_one_stage", lambda self: False)
+        answers = run(job, master=MASTER, checkpoint=str(checkpoint), shards=2)
+        found = [next(answers)]
+        answers.close()  # type: ignore[attr-defined]
+    assert not Pipeline(job.streams, checkpoint, graphs=job.graphs, shards=2)._in_one_stage()
+    found += run(job, master=MASTER, checkpoint=str(checkpoint), shards=2)
+    assert sorted_lines(found) == sorted_lines(list(reference_runner.run(job)))
+    fresh = Pipeline(job.streams, tmp_path / "another", shards=2)
+    assert fresh._in_one_stage()
 
 
 @spark
