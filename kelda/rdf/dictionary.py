@@ -169,7 +169,8 @@ class Dictionary:
         return Entries(self._tables.ids[since:count].copy(), texts, offsets - offsets[0])
 
     def entries_of(self, ids: NDArray[np.int64]) -> Entries:
-        """The entries of these ids, each once; ids that are inline or unknown have none."""
+        """The entries of these ids, each once, in the order in which they are first met: the same whatever
+        else the dictionary knows. Ids that are inline or unknown have none."""
         entries = self._entries_of(ids)
         starts, ends = self._tables.offsets[entries], self._tables.offsets[entries + 1]
         offsets = np.zeros(len(entries) + 1, np.int64)
@@ -180,10 +181,10 @@ class Dictionary:
         return Entries(self._tables.ids[entries], texts, offsets)
 
     def _entries_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers of their entries, in order. (To sort the ids and make them distinct takes longer.)"""
-        marks = np.zeros(len(self), np.bool_)
-        kernels.mark(self._tables.slots, ids, marks)
-        return np.flatnonzero(marks)
+        """The numbers of their entries, each once. (To sort the ids first takes longer.)"""
+        seen = np.zeros(len(self), np.bool_)
+        out = np.empty(min(len(ids), len(self)), np.int64)
+        return out[: kernels.distinct(self._tables.slots, ids, seen, out)]
 
     def add_entries(self, entries: Entries) -> None:
         """Know what another dictionary of the same seed knew."""
@@ -191,7 +192,7 @@ class Dictionary:
 
     def retain(self, needed: ArrayLike) -> int:
         """Let go of every term but those with the `needed` ids; the number of terms let go."""
-        keep = self._entries_of(np.asarray(needed, np.int64))
+        keep = np.sort(self._entries_of(np.asarray(needed, np.int64).ravel()))
         _, ids, offsets, arena, counts = self._tables
         starts, ends = offsets[keep], offsets[keep + 1]
         released = int(counts[0]) - keep.size

@@ -234,16 +234,24 @@ def find(slots, wanted):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def mark(slots, wanted, marks):  # type: ignore[no-untyped-def]
-    """Mark the entries of the wanted ids, as far as there are any; many of them may be equal."""
+def distinct(slots, wanted, seen, out):  # type: ignore[no-untyped-def]
+    """Write the entries of the wanted ids, each once, in the order in which they are first met; how many.
+
+    `seen` has a place for each entry, and is False everywhere; inline ids and unknown ones have no entry."""
     mask = slots.shape[0] - 1
+    count = 0
     for i in range(wanted.shape[0]):
         if wanted[i] > 0:
             slot = wanted[i] & mask
             while slots[slot, 0] != 0 and slots[slot, 0] != wanted[i]:
                 slot = (slot + 1) & mask
             if slots[slot, 0] != 0:
-                marks[slots[slot, 1] & _LOW32] = True
+                entry = slots[slot, 1] & _LOW32
+                if not seen[entry]:
+                    seen[entry] = True
+                    out[count] = entry
+                    count += 1
+    return count
 
 
 @njit(cache=True, nogil=True)

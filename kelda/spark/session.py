@@ -51,9 +51,6 @@ STREAMING = {
     # Else the workers of the keyed step have another environment than those of the source, and so a daemon
     # of their own: seconds until it has imported everything, and 70 MB.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
-    # A parcel that is read again, in another worker, may have its terms in another order. It means the same;
-    # by checksums Spark would take the source for one that says something else each time, and give up.
-    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     # Python's side of an error is enough; the JVM's frames hide it.
     "spark.sql.pyspark.jvmStacktrace.enabled": "false",
 }
