@@ -48,9 +48,6 @@ STREAMING = {
     "spark.sql.streaming.minBatchesToRetain": "10",
     # Few, large binary rows: an Arrow batch needs no room for ten thousand.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
-    # Else the workers of the keyed step have another environment than those of the source, and so a daemon
-    # of their own: seconds until it has imported everything, and 70 MB.
-    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # Python's side of an error is enough; the JVM's frames hide it.
     "spark.sql.pyspark.jvmStacktrace.enabled": "false",
 }
