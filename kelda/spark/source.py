@@ -50,9 +50,7 @@ class Reading:
     near: bool = False  # tasks run on the driver's machine, and see its files
     pushed: frozenset[int] = frozenset()  # streams whose readers are in the driver's own process
     frames: frozenset[int] = frozenset()  # streams that are DataFrames
-    together: bool = (
-        False  # one task reads all, in several threads, and hands the parcels to the hosts itself
-    )
+    together: bool = False  # one task reads all, in threads, and hands the parcels to the hosts itself
 
     @property
     def threads(self) -> int:
@@ -156,7 +154,6 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         assert isinstance(partition, StreamPieces)
         run, routing = self.reading.run, routing_of(self.reading.routing)
-        shards = range(run.setup.shards)
 
         def parcels(pieces: list[Piece]) -> list[bytes]:
             loaded = (piece.loaded() for piece in pieces)
@@ -165,7 +162,7 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
         runs = spread(partition.pieces(), self.reading.threads) or [[]]
         # Most of it is in kernels, which run side by side.
         made = [parcels(runs[0])] if len(runs) == 1 else list(_threads().map(parcels, runs))
-        for shard, key in zip(shards, shard_keys(run.setup.shards), strict=True):
+        for shard, key in enumerate(shard_keys(run.setup.shards)):
             mine = [some[shard] for some in made]
             if self.reading.together:
                 mine = [at_host(run, shard, partial(Host.offer, batch=current_batch(), parcels=mine))]

@@ -39,6 +39,7 @@ from kelda.runner.sources import (
 )
 from kelda.runner.sources.replay_kernels import NO_TIME, line_times
 from kelda.runner.sources.spool import Spool
+from kelda.runner.sources.spot import Spot
 from kelda.runner.sources.tcp import TcpReader
 
 
@@ -913,3 +914,52 @@ def test_a_rate_limit(rate: int, tmp_path: Path, opened: Open, clock: Clock) -> 
     assert not any(piece.idle for piece in reader.pieces(reader.start(), at)), "held back is not silent"
     clock.time += 1000
     assert reader.latest(at)["records"] - at["records"] <= max(1, rate), "nothing is saved up"
+
+
+# ------------------------------------------------------------------------------------ other pieces
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "replay"])
+@pytest.mark.parametrize(("before", "after"), [(7, 100), (100, 7), (100, 3)])
+def test_a_batch_is_read_again_in_pieces_of_another_size(
+    kind: str, before: int, after: int, tmp_path: Path, opened: Open, clock: Clock
+) -> None:
+    """A restart with other `--batch-events`: what lies between two offsets is still the same."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.tsnt").write_bytes(lines(*range(1, 60)))
+    (folder / "b.tsnt").write_bytes(lines(*range(60, 95)))
+    url = {
+        "file": str(folder / "a.tsnt"),
+        "folder": f"folder:{folder}",
+        "replay": f"replay:{folder}/a.tsnt?rate=1000",
+    }
+    reader = opened(url[kind], piece_records=before)
+    start = reader.start()
+    first = through_json(reader.latest(start, 20))
+    clock.time += 10.0
+    steps = [(start, first)] if first != start else []
+    steps += batches(reader, 20, first)
+    texts = [text(reader.pieces(*step)) for step in steps]
+    assert len(texts) >= 1 and b"".join(texts).count(b"\n") >= 59
+    cold = opened(url[kind], piece_records=after)
+    assert [text(cold.pieces(*step)) for step in steps] == texts
+
+
+def test_spots_are_the_chunks_they_stand_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsnt"
+    for begin in (b"", b"\xef\xbb\xbf"):  # with a byte order mark, too
+        path.write_bytes(begin + lines(*range(50)) + b"50\t<s> <p> <o> .")
+        source = StreamSource("http://ex/s", str(path))
+        whole = open_reader(str(path), source, 0, spool=tmp_path, piece_records=9)
+        spots = open_reader(str(path), source, 0, spool=tmp_path, piece_records=9, spots=True)
+        steps = batches(whole, 20)
+        assert batches(spots, 20) == steps
+        found = read(spots, steps)
+        assert any(isinstance(piece.chunk, Spot) for piece in found)
+        assert [piece.loaded() for piece in found] == read(whole, steps)
+        path.write_bytes(begin + lines(*range(100, 150)))
+        with pytest.raises(InputError, match="has changed while it was read"):
+            found[-1].loaded()
+        whole.close()
+        spots.close()

@@ -87,9 +87,10 @@ class FolderReader:
     def pieces(self, begin: Offset, end: Offset) -> list[Piece]:
         pieces: list[Piece] = []
         at = begin
-        while at["pieces"] < end["pieces"]:
-            taken = self._take(at)
-            if taken is None:
+        # By places, not by numbers of pieces: a run with larger or smaller batches cuts other pieces.
+        while _place(at) != _place(end):
+            taken = self._take(at, end)
+            if taken is None or _place(taken.end)[:2] > _place(end)[:2]:
                 raise InputError(
                     f"the files that were read from {self.path} are not there any more as {self._log} says. "
                     "Restore them, or start again with another checkpoint folder"
@@ -124,7 +125,7 @@ class FolderReader:
 
     # ------------------------------------------------------------------ one piece
 
-    def _take(self, at: Offset) -> Taken | None:
+    def _take(self, at: Offset, until: Offset | None = None) -> Taken | None:
         if at["ended"]:
             return None
         if at["done"]:
@@ -136,7 +137,8 @@ class FolderReader:
             name = self._taken[at["files"]][0]
             fresh = {"bytes": 0, "line": 1, "context": "", "mark": [0, 0], "done": False}
             at = {**at, "file": name, "files": at["files"] + 1, **fresh}
-        taken = self._reader(at["files"] - 1).take(at)
+        here = None if until is None or until["done"] or until["files"] != at["files"] else until
+        taken = self._reader(at["files"] - 1).take(at, here)
         assert taken is not None  # a complete file has a last piece
         # The last piece of a file is not that of the folder.
         piece = replace(taken.piece, ends=False, name=str(self.path / at["file"]))
@@ -224,3 +226,7 @@ class FolderReader:
         if not names:
             raise UsageError(f"{self.path} is empty yet: say the format of the files that will be there")
         return guess_format(names[0])
+
+
+def _place(at: Offset) -> tuple[int, int, bool, bool]:
+    return at["files"], at["bytes"], at["done"], at["ended"]

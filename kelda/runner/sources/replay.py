@@ -95,7 +95,8 @@ class ReplayReader(FileReader):
 
     def _next(self, at: Offset, until: Offset | None) -> Taken | None:
         pace = self._pace(at)
-        step = self._cutter.next(self._text, place_of(at), complete=True, max_records=max(1, pace.records))
+        most = pace.records if until is None else min(pace.records, until["records"] - at["records"])
+        step = self._cutter.next(self._text, place_of(at), complete=True, max_records=max(1, most))
         if step is None:
             return None
         taken = self._taken(at, step)
