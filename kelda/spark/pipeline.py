@@ -269,8 +269,12 @@ class Pipeline:
 
     def _under_way(self) -> bool:
         """Whether a batch may be; the offsets of a batch are on disk before any of it is read."""
+        return max(self._begun(), default=-1) > self._done
+
+    def _begun(self) -> list[int]:
+        """The batches whose offsets are in the checkpoint."""
         offsets = (self.folder / "spark" / "offsets").glob("[0-9]*")
-        return max((int(path.name) for path in offsets if path.name.isdigit()), default=-1) > self._done
+        return [int(path.name) for path in offsets if path.name.isdigit()]
 
     def _remember(self) -> None:
         """Registrations survive a restart while they wait, too."""
@@ -345,9 +349,9 @@ class Pipeline:
     def _in_one_stage(self) -> bool:
         """Whether one task may read and hand over to all shards: it reads in threads, which only the fast
         lane does side by side. A checkpoint keeps the number of partitions that it was begun with."""
-        began = sorted((self.folder / "spark" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
-        if began:
-            about = json.loads(began[-1].read_text().splitlines()[1])
+        if begun := self._begun():
+            last = self.folder / "spark" / "offsets" / str(max(begun))
+            about = json.loads(last.read_text().splitlines()[1])
             return bool(about["conf"].get("spark.sql.shuffle.partitions") == "1")
         return all(map(_is_fast, self.run.setup.streams))
 
