@@ -9,7 +9,9 @@ never committed, another host's was), gives it the segments from the state store
 Where tasks run on the driver's machine, the source hands parcels to the hosts itself and only a *ticket* for
 them goes through Spark. A host does not wait for it: if it has the state of the batch before, it takes
 the parcels at once, while Spark is on its way to the keyed step. The reply is given out when that comes with
-the stamp that the host began from; with another one it is worth nothing, and the host stands up again.
+the stamp that the host began from; with another one it is worth nothing, and the host stands up again. Of
+files even the next batch is offered ahead, as what comes after this one's ticket: it is taken while Spark
+commits this one, so a host has two replies at most that nobody has asked for yet.
 
 A host ends when its run does (its flag in the checkpoint folder is gone) or when its executor (locally, the
 driver's JVM) has gone, be it by kill -9.
@@ -31,6 +33,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
+
+import zstandard
 
 from kelda.errors import KeldaError
 from kelda.shards.catalog import CatalogFolder
@@ -74,7 +78,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a host says to a batch: the answers (pickled, for the sink), and what is to be kept."""
+    """What a host says to a batch: the answers, pickled for the sink, and what is to be kept, compressed."""
 
     told: bytes
     stamp: Stamp
@@ -82,6 +86,11 @@ class Reply:
     put: dict[int, bytes]
     removed: list[int]
     memory: bytes
+
+
+def new_ticket() -> bytes:
+    """For the parcels of one batch."""
+    return TICKET + secrets.token_bytes(8)
 
 
 class ParcelsGone(KeldaError):
@@ -92,17 +101,17 @@ class ParcelsGone(KeldaError):
 
 
 class Host:
-    """A connection to the host of a shard, which is started if need be."""
+    """A connection to the host of a shard, which is started if need be (and `start` lets it)."""
 
-    def __init__(self, run: Run, shard: int) -> None:
+    def __init__(self, run: Run, shard: int, *, start: bool = True) -> None:
         self.run, self.shard = run, shard
         executor = int(os.environ.get(EXECUTOR) or os.getppid())
         folder = Path(tempfile.gettempdir(), f"kelda-hosts-{os.getuid()}")
         folder.mkdir(mode=0o700, exist_ok=True)
         self.path = str(folder / f"{executor}-{run.id[:12]}-{shard}.sock")
-        self._socket = self._connect(executor)
+        self._socket = self._connect(executor, start)
 
-    def _connect(self, executor: int) -> socket.socket:
+    def _connect(self, executor: int, start: bool) -> socket.socket:
         door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         until = time.monotonic() + PATIENCE
         started = False
@@ -111,6 +120,8 @@ class Host:
                 door.connect(self.path)
                 return door
             except (FileNotFoundError, ConnectionRefusedError):
+                if not start:
+                    raise ConnectionRefusedError(f"shard {self.shard} has no host yet") from None
                 if not started:
                     Path(self.path).unlink(missing_ok=True)
                     _start(self.path, self.run, self.shard, executor)
@@ -123,11 +134,17 @@ class Host:
         """Take a batch on the state stamped `before`; None if the host does not have that state."""
         return self._ask("take", batch, before, parcels)
 
-    def offer(self, batch: int, parcels: list[bytes]) -> bytes:
-        """Hand over the parcels of a batch; what comes back stands for them in `take`."""
-        ticket = TICKET + secrets.token_bytes(8)
-        self._ask("offer", batch, ticket, parcels)
-        return ticket
+    def offer(self, ticket: bytes, parcels: list[bytes], *, batch: int) -> None:
+        """Hand over the parcels of a batch, for which the ticket stands in `take`."""
+        self._ask("offer", ticket, parcels, batch, None)
+
+    def offer_next(self, ticket: bytes, parcels: list[bytes], *, after: bytes) -> None:
+        """The same for the batch that comes after the one of another ticket."""
+        self._ask("offer", ticket, parcels, None, after)
+
+    def has(self, ticket: bytes) -> bool:
+        """Whether the parcels of a ticket have been offered."""
+        return bool(self._ask("has", ticket))
 
     def stand_up(
         self, before: Stamp, memory: bytes | None, segments: Mapping[int, tuple[int, bytes]]
@@ -267,17 +284,31 @@ def _call_process(name: str) -> None:
         comm.write_text(name)
 
 
+@dataclass(slots=True)
+class _Offer:
+    """Parcels of the batch with this number, or of the one after another ticket's."""
+
+    ticket: bytes
+    parcels: list[bytes]
+    batch: int | None
+    after: bytes | None
+    tried: bool = False  # to take it ahead, which is done once
+
+
 class _Served:
-    """A shard, for one guest at a time."""
+    """A shard, and the replies to its last batches. One thread at a time is busy with the shard."""
 
     def __init__(self, run: Run, shard: int) -> None:
         self.run, self.number = run, shard
         self.catalog = CatalogFolder(run.catalog)
         self.shard: Levels | None = None
         self._stamp = NEW
-        self._last: tuple[int, Stamp, Reply] | None = None  # the last batch, the stamp before, the reply
-        self._offered: tuple[int, bytes, list[bytes]] | None = None  # batch, ticket, parcels
-        self._lock = threading.Lock()
+        self._ticket: bytes | None = None  # of the last batch
+        self._replies: dict[tuple[int, Stamp], Reply] = {}  # to the last two, by batch and stamp before
+        self._offers: list[_Offer] = []  # the last two
+        self._busy = False
+        self._change = threading.Condition()
+        threading.Thread(target=self._go_ahead, daemon=True).start()
 
     def talk(self, guest: socket.socket) -> None:
         """Serve a worker until it hangs up."""
@@ -288,67 +319,107 @@ class _Served:
                 except (ConnectionError, OSError):
                     return
                 try:
-                    with self._lock:
-                        reply = ("ok", getattr(self, request[0])(*request[1:]))
+                    reply = ("ok", getattr(self, request[0])(*request[1:]))
                 except Exception as problem:  # noqa: BLE001 - it is raised again in the worker
-                    self.shard = None
                     reply = ("error", _portable(problem))
                 try:
                     send(guest, reply)
                 except (ConnectionError, OSError):
                     return
-                if request[0] == "offer":
-                    self._begin(*request[1:3])
 
-    def take(self, batch: int, before: Stamp, parcels: list[bytes]) -> Reply | None:
-        if self._last is not None and self._last[:2] == (batch, before):
-            return self._last[2]  # the task is run again: its worker died, or lost its way to Spark
-        found = self._parcels(parcels)
-        if self.shard is None or self._stamp != before:
-            return None
-        shard, self.shard = self.shard, None  # until all has gone well, there is none
-        outcome = shard.take(batch, self.catalog.refresh(), found)
-        told = pickle.dumps((self.number, replace(outcome, put={}, removed=[], memory=b"")), 5)
-        stamp = (batch, secrets.randbits(62))
-        reply = Reply(told, stamp, outcome.version, outcome.put, outcome.removed, outcome.memory)
-        self.shard, self._stamp, self._last = shard, stamp, (batch, before, reply)
-        return reply
+    def take(self, batch: int, before: Stamp, given: list[bytes]) -> Reply | None:
+        with self._change:
+            # The reply may be there: it was taken ahead; or the task is run again, because its worker died.
+            while (reply := self._replies.get((batch, before))) is None and self._busy:
+                self._change.wait()
+            if reply is not None:
+                return reply
+            ticket, parcels = self._parcels(given)
+            if self.shard is None or self._stamp != before:
+                return None
+            self._busy = True
+        return self._step(ticket, parcels, batch, before)
 
-    def offer(self, batch: int, ticket: bytes, parcels: list[bytes]) -> None:
-        self._offered = (batch, ticket, parcels)
+    def offer(self, ticket: bytes, parcels: list[bytes], batch: int | None, after: bytes | None) -> None:
+        with self._change:
+            others = [offer for offer in self._offers if offer.ticket != ticket]
+            self._offers = [*others[-1:], _Offer(ticket, parcels, batch, after)]
+            self._change.notify_all()
 
-    def _begin(self, batch: int, ticket: bytes) -> None:
-        """Take what was offered, if the state is that of the batch before."""
-        with self._lock:
-            if self.shard is None or self._stamp[0] != batch - 1:
-                return
-            try:
-                self.take(batch, self._stamp, [ticket])
-            except Exception:  # noqa: BLE001 - it is raised when the batch is asked for: it is taken again then
-                self.shard = None
-
-    def _parcels(self, given: list[bytes]) -> list[bytes]:
-        """The parcels that tickets stand for."""
-        found: list[bytes] = []
-        for parcel in given:
-            if not parcel.startswith(TICKET):
-                found.append(parcel)
-            elif self._offered is not None and self._offered[1] == parcel:
-                found += self._offered[2]
-            else:
-                raise ParcelsGone(
-                    "the parcels of this batch were lost with a process; Spark reads them again"
-                )
-        return found
+    def has(self, ticket: bytes) -> bool:
+        with self._change:
+            return any(offer.ticket == ticket for offer in self._offers)
 
     def stand_up(
         self, before: Stamp, memory: bytes | None, segments: Mapping[int, tuple[int, bytes]]
     ) -> None:
-        self._last = None
-        self.shard = None  # let go of the old one first
-        catalog = self.catalog.refresh()
-        self.shard = Levels.stand_up(self.number, self.run.setup, catalog, before[0], memory, segments)
-        self._stamp = before
+        with self._change:
+            while self._busy:
+                self._change.wait()
+            self._busy = True
+            self._replies.clear()
+            self.shard = self._ticket = None  # let go of the old one first
+        try:
+            catalog = self.catalog.refresh()
+            loaded = {i: (version, zstandard.decompress(data)) for i, (version, data) in segments.items()}
+            kept = None if memory is None else zstandard.decompress(memory)
+            shard = Levels.stand_up(self.number, self.run.setup, catalog, before[0], kept, loaded)
+            self.shard, self._stamp = shard, before
+        finally:
+            self._rest()
+
+    def _step(self, ticket: bytes | None, parcels: list[bytes], batch: int, before: Stamp) -> Reply:
+        """Take a batch. Who calls this has said that he is busy."""
+        shard, self.shard = self.shard, None  # until all has gone well, there is none
+        try:
+            assert shard is not None
+            outcome = shard.take(batch, self.catalog.refresh(), parcels)
+            told = pickle.dumps((self.number, replace(outcome, put={}, removed=[], memory=b"")), 5)
+            stamp = (batch, secrets.randbits(62))
+            put = {number: zstandard.compress(data, 1) for number, data in outcome.put.items()}
+            memory = zstandard.compress(outcome.memory, 1)
+            reply = Reply(told, stamp, outcome.version, put, outcome.removed, memory)
+            with self._change:
+                self._replies = dict([*self._replies.items()][-1:]) | {(batch, before): reply}
+                self.shard, self._stamp, self._ticket = shard, stamp, ticket
+            return reply
+        finally:
+            self._rest()
+
+    def _rest(self) -> None:
+        with self._change:
+            self._busy = False
+            self._change.notify_all()
+
+    def _go_ahead(self) -> None:
+        """Take what was offered as soon as the state is that of the batch before."""
+        while True:
+            with self._change:
+                while self._busy or (offer := self._next()) is None:
+                    self._change.wait()
+                offer.tried = self._busy = True
+                before = self._stamp
+            try:
+                self._step(offer.ticket, offer.parcels, before[0] + 1, before)
+            except Exception:  # noqa: BLE001 - it is raised when the batch is asked for: it is taken again then
+                continue
+
+    def _next(self) -> _Offer | None:
+        for offer in self._offers:
+            fits = offer.batch == self._stamp[0] + 1 if offer.after is None else offer.after == self._ticket
+            if self.shard is not None and fits and not offer.tried:
+                return offer
+        return None
+
+    def _parcels(self, given: list[bytes]) -> tuple[bytes | None, list[bytes]]:
+        """What was given; if that is a ticket, with the parcels that it stands for."""
+        tickets = [parcel for parcel in given if parcel.startswith(TICKET)]
+        if not tickets:
+            return None, given
+        for offer in self._offers:
+            if [offer.ticket] == given:
+                return offer.ticket, offer.parcels
+        raise ParcelsGone("the parcels of this batch were lost with a process; Spark reads them again")
 
 
 def _portable(problem: Exception) -> Exception:

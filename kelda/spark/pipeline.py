@@ -107,9 +107,11 @@ class Figures:
 
 @dataclass
 class _Waiting:
-    """Registrations that hold when the clock has come to `until` (None: not known yet)."""
+    """Registrations that hold when the clock has come to `until`, the latest time told by batches up to
+    `last` (None: those are not done yet)."""
 
     ops: tuple[Op, ...]
+    last: int = -1
     until: int | None = None
 
     @property
@@ -124,10 +126,12 @@ class _Waiting:
 
 @dataclass
 class _Move:
-    """A query that changes over to `shard` when the clock is `span` behind `since`."""
+    """A query that changes over to `shard` when the clock is `span` behind `since`, the latest time told by
+    batches up to `last` (None: those are not done yet)."""
 
     shard: int
     span: int
+    last: int = -1
     since: int | None = None
 
 
@@ -173,6 +177,7 @@ class Pipeline:
         self._now = 0  # the time up to which all is answered
         self._done = -1  # the last batch that was
         self._ended = threading.Event()
+        self._ahead = False  # the next batch is read while one runs
         self._frames: dict[int, DataFrame] = {}
         self.pushed: dict[int, PushReader] = {}
         self._door: Door | None = None
@@ -227,7 +232,7 @@ class Pipeline:
                 raise UsageError(f"{name!r} cannot move: only whole queries with time windows can")
             if shard != self.planner.placed[name] and name not in self._moving:
                 self._enter([Warm(name, shard)])
-                self._moving[name] = _Move(shard, span)
+                self._moving[name] = _Move(shard, span, self._last_read())
 
     @property
     def queries(self) -> list[str]:
@@ -258,18 +263,22 @@ class Pipeline:
             if unborn:  # dropped before it held
                 self._waiting = [w for w in self._waiting if w not in unborn]
             elif self._must_wait() and any(isinstance(op, Register | RegisterMany) for op in ops):
-                self._waiting.append(_Waiting(tuple(ops), None if self._under_way() else self._horizon))
+                last = self._last_read()
+                until = self._horizon if last <= self._done else None
+                self._waiting.append(_Waiting(tuple(ops), last, until))
             else:
                 self.catalog.add(ops)
             self._remember()
 
     def _must_wait(self) -> bool:
         """Whether elements may have been read that are not answered yet."""
-        return self._under_way() or (self._horizon is not None and self._now < self._horizon)
+        return self._last_read() > self._done or (self._horizon is not None and self._now < self._horizon)
 
-    def _under_way(self) -> bool:
-        """Whether a batch may be; the offsets of a batch are on disk before any of it is read."""
-        return max(self._begun(), default=-1) > self._done
+    def _last_read(self) -> int:
+        """The last batch of which anything may have been read. The offsets of a batch are on disk before any
+        of it is read; if that is done ahead, those of the batch before."""
+        begun = max(self._begun(), default=-1)
+        return begun + 1 if self._ahead and begun >= 0 and not self._ended.is_set() else begun
 
     def _begun(self) -> list[int]:
         """The batches whose offsets are in the checkpoint."""
@@ -318,8 +327,10 @@ class Pipeline:
         frames = frozenset(self._frames)
         near = spark.sparkContext.master.startswith("local[") or spark.sparkContext.master == "local"
         together = near and not frames and self._in_one_stage()
+        self._ahead = together and all(map(_is_plain_file, self.run.setup.streams))
+        pushed = frozenset(self.pushed)
         reading = Reading(
-            self.run, self.batch_events, tasks, routing, near, frozenset(self.pushed), frames, together
+            self.run, self.batch_events, tasks, routing, near, pushed, frames, together, self._ahead
         )
         if to_the_end is None:
             to_the_end = not frames and all(map(_ends_by_itself, self.run.setup.streams))
@@ -421,7 +432,7 @@ class Pipeline:
             self._feed(batch, merged, news)
         self._take(Batch(batch, merged, news, frozenset(self._sinks)))
         with self._lock:
-            self._settle(news)
+            self._settle(batch, news)
             self._done = batch
             self._count(batch, outcomes, len(merged))
         if outcomes and all(outcome.news.ended for outcome in outcomes):
@@ -471,7 +482,7 @@ class Pipeline:
         for shard, n in enumerate(news):
             self.balancer.load.told(shard, n.seconds, n.held)
 
-    def _settle(self, news: list[News]) -> None:
+    def _settle(self, batch: int, news: list[News]) -> None:
         """What waited for the clock: registrations, and queries whose new shard has seen as much as their
         windows reach back."""
         if not news:
@@ -479,16 +490,16 @@ class Pipeline:
         self._horizon = max(n.horizon for n in news)
         self._now = min(n.now for n in news)
         for waiting in list(self._waiting):
-            if waiting.until is None:  # some of this batch may have been read without it
-                waiting.until = self._horizon
-            if self._now >= waiting.until:
+            if waiting.until is None and batch >= waiting.last:
+                waiting.until = self._horizon  # what was read up to now may have been read without it
+            if waiting.until is not None and self._now >= waiting.until:
                 self.catalog.add(waiting.ops)
                 self._waiting.remove(waiting)
                 self._remember()
         for name, move in list(self._moving.items()):
-            if move.since is None:
+            if move.since is None and batch >= move.last:
                 move.since = self._horizon
-            if self._now > move.since + move.span:
+            if move.since is not None and self._now > move.since + move.span:
                 del self._moving[name]
                 if name in self.queries:
                     self._enter([Switch(name, move.shard)])
@@ -517,6 +528,11 @@ def _ends_by_itself(stream: StreamSource) -> bool:
         "1",
     )
     return address.scheme in ("file", "folder") and not watched and stream.rate is None
+
+
+def _is_plain_file(stream: StreamSource) -> bool:
+    """Whether what comes next on a stream is known at any time."""
+    return read_address(stream.path).scheme == "file" and stream.rate is None
 
 
 def _check_path(stream: StreamSource) -> None:

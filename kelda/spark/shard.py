@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import zstandard
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
@@ -56,10 +55,10 @@ class ShardState(StatefulProcessor):
         before = NEW if stored is None else (int(stored[0]), int(stored[1]))
         reply = self._reply(shard, batch, before, parcels, None if stored is None else bytes(stored[2]))
         for number, data in reply.put.items():
-            self.kept.updateValue((number,), (reply.version, 0, zstandard.compress(data, 1)))
+            self.kept.updateValue((number,), (reply.version, 0, data))
         for number in reply.removed:
             self.kept.removeKey((number,))
-        self.kept.updateValue(MEMORY, (*reply.stamp, zstandard.compress(reply.memory, 1)))
+        self.kept.updateValue(MEMORY, (*reply.stamp, reply.memory))
         yield Row(told=reply.told)
 
     def _reply(
@@ -79,11 +78,11 @@ class ShardState(StatefulProcessor):
         if memory is None:
             return None, {}
         segments = {
-            int(key[0]): (int(value[0]), zstandard.decompress(bytes(value[2])))
+            int(key[0]): (int(value[0]), bytes(value[2]))
             for key, value in self.kept.iterator()
             if int(key[0]) != MEMORY[0]
         }
-        return zstandard.decompress(memory), segments
+        return memory, segments
 
     def close(self) -> None:
         """Nothing to let go: hosts live on."""

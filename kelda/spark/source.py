@@ -5,7 +5,8 @@ batch is a range of pieces and of registrations: bounded, and the same whenever 
 driver opens the streams; pieces travel to the tasks inside their partitions, so executors need not see
 the driver's disk (tasks on its own machine read plain files themselves). A task parses its pieces and
 yields one parcel for each shard: Spark moves a few binary rows instead of a row per triple. On one machine a
-single task reads all, and what it yields are tickets for parcels that the hosts have already.
+single task reads all, and what it yields are tickets for parcels that the hosts have already. Of plain files
+the next batch is known before Spark asks for it: it is read, and offered to the hosts, while this one runs.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from kelda.shards.catalog import CatalogFolder
 from kelda.shards.ingest import ingest
 from kelda.shards.planner import FED
 from kelda.shards.routing import Routing
-from kelda.spark.host import Host, Run, at_host, current_batch
+from kelda.spark.daemon import keep_memory
+from kelda.spark.host import Host, Run, at_host, current_batch, new_ticket
 from kelda.spark.keys import shard_keys
 from kelda.spark.remote import RemoteReader
 
@@ -51,6 +53,7 @@ class Reading:
     pushed: frozenset[int] = frozenset()  # streams whose readers are in the driver's own process
     frames: frozenset[int] = frozenset()  # streams that are DataFrames
     together: bool = False  # one task reads all, in threads, and hands the parcels to the hosts itself
+    ahead: bool = False  # the next batch is read while this one runs
 
     @property
     def threads(self) -> int:
@@ -70,11 +73,14 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.reading = reading
         self._catalog = CatalogFolder(reading.run.catalog)
         self._opened: list[Reader] | None = None  # not before somebody asks: tasks have one of these too
-        self._ahead: tuple[dict[str, Offset], int, Future[dict[str, Offset]]] | None = None
+        self._most = reading.batch_events
+        self._ahead: Ahead | None = None
+        self._hosts: list[Host] = []
 
     @property
     def readers(self) -> list[Reader]:
         if self._opened is None:
+            keep_memory()
             folder = Path(self.reading.run.folder)
             self._opened = [self._open(i, source, folder) for i, source in self._mine()]
         return self._opened
@@ -114,17 +120,17 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
         The stream that lags furthest behind goes next, by the part of it that was read: files that
         cover the same time keep about the same pace, so little has to wait for the clock.
         """
-        most = limit.max_rows if isinstance(limit, ReadMaxRows) else self.reading.batch_events
+        self._most = limit.max_rows if isinstance(limit, ReadMaxRows) else self.reading.batch_events
         begin = {key: at for key, at in start.items() if key != CATALOG}
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None and ahead[:2] == (begin, most):
-            end = ahead[2].result()
+        ahead = self._ahead
+        if ahead is not None and (ahead.begin, ahead.most) == (begin, self._most):
+            end = ahead.end.result()
         else:
-            end = self._latest(begin, most)
-        if end != begin and all(getattr(reader, "complete", False) for reader in self.readers):
-            # Files are cut for the next batch while this one runs.
-            self._ahead = (end, most, _threads().submit(self._latest, end, most))
-        version = max(start[CATALOG]["version"], self._catalog.refresh().version)
+            ahead, end = None, self._latest(begin, self._most)
+        if ahead is not None and self.reading.ahead and end != begin:
+            version = ahead.version
+        else:
+            version = max(start[CATALOG]["version"], self._catalog.refresh().version)
         return end | {CATALOG: {"version": version}}
 
     def _latest(self, begin: dict[str, Offset], most: int) -> dict[str, Offset]:
@@ -144,30 +150,86 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end
 
     def partitions(self, start: dict[str, Offset], end: dict[str, Offset]) -> list[InputPartition]:
+        pieces, version = self._pieces(start, end), end[CATALOG]["version"]
+        ahead, ticket, ready = self._ahead, new_ticket(), False
+        if ahead is not None and ahead.is_between(start, end):
+            ticket, ready = ahead.ticket, ahead.offered.result()
+        if all(getattr(reader, "complete", False) for reader in self.readers):
+            self._ahead = self._look_ahead(end, ticket)
+        if self.reading.together:
+            return [StreamPieces(pieces, version, self.reading.near, ticket, ready)]
+        # A new version of the catalog is told to the shards even if there is nothing else to tell.
+        runs = spread(pieces, self.reading.tasks) or [[]]
+        return [StreamPieces(some, version, self.reading.near) for some in runs]
+
+    def _pieces(self, start: dict[str, Offset], end: dict[str, Offset]) -> list[Piece]:
         pieces: list[Piece] = []
         for key, reader in zip(self._keys(), self.readers, strict=True):
             pieces += reader.pieces(start[key], end[key])
-        # A new version of the catalog is told to the shards even if there is nothing else to tell.
-        runs = [pieces] if self.reading.together else spread(pieces, self.reading.tasks) or [[]]
-        return [StreamPieces(some, end[CATALOG]["version"], self.reading.near) for some in runs]
+        return pieces
+
+    def _look_ahead(self, start: dict[str, Offset], after: bytes) -> Ahead:
+        """Cut the batch that begins at `start`, and maybe read it, while that of the ticket `after` runs.
+
+        If it is read, its version of the catalog is fixed: what is registered from now on holds after it."""
+        begin = {key: at for key, at in start.items() if key != CATALOG}
+        version, ticket, most = self._catalog.refresh().version, new_ticket(), self._most
+
+        def offer() -> bool:
+            until = end.result()
+            if not self.reading.ahead or until == begin:
+                return False
+            try:
+                made = self._parcels(self._pieces(begin, until), version)
+                for host, parcels in zip(self._met(), made, strict=True):
+                    host.offer_next(ticket, parcels, after=after)
+            except Exception:  # noqa: BLE001 - the task reads it then, and says what is wrong
+                self._hosts = []
+                return False
+            return True
+
+        end = _threads().submit(self._latest, begin, most)
+        return Ahead(begin, most, version, ticket, end, _threads().submit(offer))
+
+    def _met(self) -> list[Host]:
+        """The hosts, if there are any: who reads ahead starts none."""
+        if not self._hosts:
+            run = self.reading.run
+            self._hosts = [Host(run, shard, start=False) for shard in range(run.setup.shards)]
+        return self._hosts
+
+    def _parcels(self, pieces: list[Piece], version: int) -> list[list[bytes]]:
+        """For each shard, one parcel of each thread."""
+        setup, routing = self.reading.run.setup, routing_of(self.reading.routing)
+
+        def parcels(some: list[Piece]) -> list[bytes]:
+            loaded = (piece.loaded() for piece in some)
+            return ingest(loaded, setup.streams, routing, setup.shards, version)
+
+        runs = spread(pieces, self.reading.threads) or [[]]
+        # Most of it is in kernels, which run side by side.
+        made = [parcels(runs[0])] if len(runs) == 1 else _threads().map(parcels, runs)
+        return [list(mine) for mine in zip(*made, strict=True)]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         assert isinstance(partition, StreamPieces)
-        run, routing = self.reading.run, routing_of(self.reading.routing)
+        run, ticket = self.reading.run, partition.ticket
+        keys = shard_keys(run.setup.shards)
+        if ticket is None:
+            for key, parcels in zip(keys, self._parcels(partition.pieces(), partition.version), strict=True):
+                for parcel in parcels:
+                    yield key, parcel
+            return
+        if not (partition.ready and self._all_have(ticket)):
+            batch = current_batch()
+            for shard, parcels in enumerate(self._parcels(partition.pieces(), partition.version)):
+                at_host(run, shard, partial(Host.offer, ticket=ticket, parcels=parcels, batch=batch))
+        for key in keys:
+            yield key, ticket
 
-        def parcels(pieces: list[Piece]) -> list[bytes]:
-            loaded = (piece.loaded() for piece in pieces)
-            return ingest(loaded, run.setup.streams, routing, run.setup.shards, partition.version)
-
-        runs = spread(partition.pieces(), self.reading.threads) or [[]]
-        # Most of it is in kernels, which run side by side.
-        made = [parcels(runs[0])] if len(runs) == 1 else list(_threads().map(parcels, runs))
-        for shard, key in enumerate(shard_keys(run.setup.shards)):
-            mine = [some[shard] for some in made]
-            if self.reading.together:
-                mine = [at_host(run, shard, partial(Host.offer, batch=current_batch(), parcels=mine))]
-            for parcel in mine:
-                yield key, parcel
+    def _all_have(self, ticket: bytes) -> bool:
+        run = self.reading.run
+        return all(at_host(run, i, partial(Host.has, ticket=ticket)) for i in range(run.setup.shards))
 
     def commit(self, end: dict[str, Offset]) -> None:
         for key, reader in zip(self._keys(), self.readers, strict=True):
@@ -178,14 +240,39 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
             reader.close()
 
 
-class StreamPieces(InputPartition):
-    """The pieces that one task reads, and the version of the catalog that holds for them."""
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """The next batch, on its way to the hosts before Spark asks for it."""
 
-    def __init__(self, pieces: list[Piece], version: int, near: bool = False) -> None:
+    begin: dict[str, Offset]
+    most: int
+    version: int
+    ticket: bytes
+    end: Future[dict[str, Offset]]
+    offered: Future[bool]
+
+    def is_between(self, start: dict[str, Offset], end: dict[str, Offset]) -> bool:
+        """Whether it is the batch that Spark asks for."""
+        version = {CATALOG: {"version": self.version}}
+        return start == self.begin | {CATALOG: start[CATALOG]} and end == self.end.result() | version
+
+
+class StreamPieces(InputPartition):
+    """The pieces that one task reads, and the version of the catalog that holds for them. With a `ticket` the
+    parcels go to the hosts, which have them already if it is `ready`."""
+
+    def __init__(
+        self,
+        pieces: list[Piece],
+        version: int,
+        near: bool = False,
+        ticket: bytes | None = None,
+        ready: bool = False,
+    ) -> None:
         data = pickle.dumps(pieces, pickle.HIGHEST_PROTOCOL)
         # Compressed for the way to another machine.
         super().__init__(data if near else zstandard.compress(data, 1))
-        self.version, self.near = version, near
+        self.version, self.near, self.ticket, self.ready = version, near, ticket, ready
 
     def pieces(self) -> list[Piece]:
         pieces: list[Piece] = pickle.loads(self.value if self.near else zstandard.decompress(self.value))

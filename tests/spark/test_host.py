@@ -24,7 +24,7 @@ from kelda.shards.parcel import cut, pack
 from kelda.shards.planner import Planner, Setup
 from kelda.shards.shard import Outcome
 from kelda.spark import host as hosts
-from kelda.spark.host import NEW, TICKET, Host, ParcelsGone, Reply, Run, Stamp
+from kelda.spark.host import NEW, TICKET, Host, ParcelsGone, Reply, Run, Stamp, new_ticket
 from tests.shards.worlds import PREFIX, event
 
 TEXT = PREFIX + "SELECT ?x ?y { STREAM :a [RANGE 5ms] { ?x :p ?y } }"
@@ -148,7 +148,8 @@ def test_what_is_offered_is_taken_ahead(work: Work) -> None:
     source, host = Host(work.run, 0), Host(work.run, 0)  # of the worker that reads, of the one that keeps
 
     def ticketed(batch: int) -> list[bytes]:
-        return [source.offer(batch, work.parcel(batch))]
+        source.offer(ticket := new_ticket(), work.parcel(batch), batch=batch)
+        return [ticket]
 
     # A new host has no state to take it on: it waits to be asked, and stands up.
     ticket = ticketed(0)
@@ -184,7 +185,7 @@ def test_what_is_offered_is_taken_ahead(work: Work) -> None:
 def test_a_mistake_in_what_was_offered_shows_when_it_is_asked_for(work: Work) -> None:
     host = Host(work.run, 0)
     work.keep(taken(host, work, 0))
-    ticket = host.offer(1, [b"no parcel"])
+    host.offer(ticket := new_ticket(), [b"no parcel"], batch=1)
     reply = host.take(1, work.stamp, [ticket])
     assert reply is None  # it has let go of what may be half done
     host.stand_up(work.stamp, work.memory, work.segments)
