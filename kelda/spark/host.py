@@ -11,7 +11,8 @@ them goes through Spark. A host does not wait for it: if it has the state of the
 the parcels at once, while Spark is on its way to the keyed step. The reply is given out when that comes with
 the stamp that the host began from; with another one it is worth nothing, and the host stands up again. Of
 files even the next batch is offered ahead, as what comes after this one's ticket: it is taken while Spark
-commits this one, so a host has two replies at most that nobody has asked for yet.
+commits this one, so a host has two replies at most that nobody has asked for yet. The answers stay with the
+host, too, until the driver fetches them.
 
 A host ends when its run does (its flag in the checkpoint folder is gone) or when its executor (locally, the
 driver's JVM) has gone, be it by kill -9.
@@ -30,6 +31,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -78,9 +80,8 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a host says to a batch: the answers, pickled for the sink, and what is to be kept, compressed."""
+    """What a host has made of a batch: what is to be kept, compressed. The answers are asked for apart."""
 
-    told: bytes
     stamp: Stamp
     version: int  # of the catalog
     put: dict[int, bytes]
@@ -97,21 +98,25 @@ class ParcelsGone(KeldaError):
     """The host that had the parcels of a ticket has died: they must be read again."""
 
 
+class ToldGone(KeldaError):
+    """The host that had the answers of a batch has died: it must be taken again."""
+
+
 # ------------------------------------------------------------------------------ the worker's side
 
 
 class Host:
     """A connection to the host of a shard, which is started if need be (and `start` lets it)."""
 
-    def __init__(self, run: Run, shard: int, *, start: bool = True) -> None:
+    def __init__(self, run: Run, shard: int, *, start: bool = True, executor: int | None = None) -> None:
         self.run, self.shard = run, shard
-        executor = int(os.environ.get(EXECUTOR) or os.getppid())
+        self.executor = executor or int(os.environ.get(EXECUTOR) or os.getppid())
         folder = Path(tempfile.gettempdir(), f"kelda-hosts-{os.getuid()}")
         folder.mkdir(mode=0o700, exist_ok=True)
-        self.path = str(folder / f"{executor}-{run.id[:12]}-{shard}.sock")
-        self._socket = self._connect(executor, start)
+        self.path = str(folder / f"{self.executor}-{run.id[:12]}-{shard}.sock")
+        self._socket = self._connect(start)
 
-    def _connect(self, executor: int, start: bool) -> socket.socket:
+    def _connect(self, start: bool) -> socket.socket:
         door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         until = time.monotonic() + PATIENCE
         started = False
@@ -121,10 +126,10 @@ class Host:
                 return door
             except (FileNotFoundError, ConnectionRefusedError):
                 if not start:
-                    raise ConnectionRefusedError(f"shard {self.shard} has no host yet") from None
+                    raise ConnectionRefusedError(f"there is no host of shard {self.shard}") from None
                 if not started:
                     Path(self.path).unlink(missing_ok=True)
-                    _start(self.path, self.run, self.shard, executor)
+                    _start(self.path, self.run, self.shard, self.executor)
                     started = True
                 elif time.monotonic() > until:
                     raise KeldaError(f"the host of shard {self.shard} did not start: {self.path}") from None
@@ -133,6 +138,11 @@ class Host:
     def take(self, batch: int, before: Stamp, parcels: list[bytes]) -> Reply | None:
         """Take a batch on the state stamped `before`; None if the host does not have that state."""
         return self._ask("take", batch, before, parcels)
+
+    def told(self, stamp: Stamp) -> bytes:
+        """The answers of the batch that was stamped so, pickled with the number of the shard."""
+        told: bytes = self._ask("told", stamp)
+        return told
 
     def offer(self, ticket: bytes, parcels: list[bytes], *, batch: int) -> None:
         """Hand over the parcels of a batch, for which the ticket stands in `take`."""
@@ -152,12 +162,33 @@ class Host:
         """Be the shard as it was when it was stamped `before`."""
         self._ask("stand_up", before, memory, segments)
 
+    def close(self) -> None:
+        """Hang up. The host lives on."""
+        self._socket.close()
+
     def _ask(self, *request: Any) -> Any:
         send(self._socket, request)
         kind, body = receive(self._socket)
         if kind == "error":
             raise body
         return body
+
+
+@dataclass(frozen=True, slots=True)
+class AtHost:
+    """Where the answers of a batch are to be had."""
+
+    shard: int
+    executor: int
+    stamp: Stamp
+
+    def fetch(self, run: Run) -> bytes:
+        """The answers; raises `ToldGone` if the host is not there any more."""
+        try:
+            with closing(Host(run, self.shard, start=False, executor=self.executor)) as host:
+                return host.told(self.stamp)
+        except (ConnectionError, OSError) as problem:
+            raise ToldGone(f"the host of shard {self.shard} has gone with its answers") from problem
 
 
 _hosts: dict[tuple[str, int], Host] = {}
@@ -305,6 +336,7 @@ class _Served:
         self._stamp = NEW
         self._ticket: bytes | None = None  # of the last batch
         self._replies: dict[tuple[int, Stamp], Reply] = {}  # to the last two, by batch and stamp before
+        self._told: dict[Stamp, bytes] = {}  # of the same
         self._offers: list[_Offer] = []  # the last two
         self._busy = False
         self._change = threading.Condition()
@@ -340,6 +372,12 @@ class _Served:
             self._busy = True
         return self._step(ticket, parcels, batch, before)
 
+    def told(self, stamp: Stamp) -> bytes:
+        with self._change:
+            if stamp not in self._told:
+                raise ToldGone("the answers of this batch were lost with a process; it is taken again")
+            return self._told[stamp]
+
     def offer(self, ticket: bytes, parcels: list[bytes], batch: int | None, after: bytes | None) -> None:
         with self._change:
             others = [offer for offer in self._offers if offer.ticket != ticket]
@@ -358,6 +396,7 @@ class _Served:
                 self._change.wait()
             self._busy = True
             self._replies.clear()
+            self._told.clear()
             self.shard = self._ticket = None  # let go of the old one first
         try:
             catalog = self.catalog.refresh()
@@ -378,9 +417,10 @@ class _Served:
             stamp = (batch, secrets.randbits(62))
             put = {number: zstandard.compress(data, 1) for number, data in outcome.put.items()}
             memory = zstandard.compress(outcome.memory, 1)
-            reply = Reply(told, stamp, outcome.version, put, outcome.removed, memory)
+            reply = Reply(stamp, outcome.version, put, outcome.removed, memory)
             with self._change:
                 self._replies = dict([*self._replies.items()][-1:]) | {(batch, before): reply}
+                self._told = dict([*self._told.items()][-1:]) | {stamp: told}
                 self.shard, self._stamp, self._ticket = shard, stamp, ticket
             return reply
         finally:

@@ -54,7 +54,7 @@ from kelda.shards.merge import Merged, merge
 from kelda.shards.planner import Planner, Setup
 from kelda.shards.shard import News, Outcome
 from kelda.spark.errors import explain
-from kelda.spark.host import Run
+from kelda.spark.host import TRIES, Run, ToldGone
 from kelda.spark.remote import Door
 from kelda.spark.session import session
 
@@ -177,6 +177,7 @@ class Pipeline:
         self._now = 0  # the time up to which all is answered
         self._done = -1  # the last batch that was
         self._ended = threading.Event()
+        self._near = False  # all runs on this machine
         self._ahead = False  # the next batch is read while one runs
         self._frames: dict[int, DataFrame] = {}
         self.pushed: dict[int, PushReader] = {}
@@ -326,6 +327,7 @@ class Pipeline:
         self.open_pushed()
         frames = frozenset(self._frames)
         near = spark.sparkContext.master.startswith("local[") or spark.sparkContext.master == "local"
+        self._near = near
         together = near and not frames and self._in_one_stage()
         self._ahead = together and all(map(_is_plain_file, self.run.setup.streams))
         pushed = frozenset(self.pushed)
@@ -345,7 +347,7 @@ class Pipeline:
             if together:
                 parcels = parcels.coalesce(1)  # and so there is nothing to exchange
             writer = (
-                shards(parcels, self.run)
+                shards(parcels, self.run, near)
                 .writeStream.foreachBatch(self._batch)
                 .outputMode("append")
                 .option("checkpointLocation", (self.folder / "spark").as_uri())
@@ -414,9 +416,7 @@ class Pipeline:
 
     def _batch(self, results: DataFrame, batch: int) -> None:
         """The sink of the streaming query."""
-        # By Arrow: cheaper than collect(), which makes a Row of each.
-        replies = [pickle.loads(told) for told in results.toArrow().column("told").to_pylist()]
-        outcomes: list[Outcome] = [outcome for _, outcome in sorted(replies, key=lambda r: r[0])]
+        outcomes = self._outcomes(results)
         with self._lock:
             version = max((outcome.version for outcome in outcomes), default=self._stood)
             ops = self.catalog.refresh().between(self._stood, version)
@@ -437,6 +437,21 @@ class Pipeline:
             self._count(batch, outcomes, len(merged))
         if outcomes and all(outcome.news.ended for outcome in outcomes):
             self._ended.set()
+
+    def _outcomes(self, results: DataFrame) -> list[Outcome]:
+        """What the shards say, in their order. If a host dies before it was heard, Spark runs the batch
+        again, on the state before it."""
+        for attempt in range(TRIES):
+            # By Arrow: cheaper than collect(), which makes a Row of each.
+            rows = results.toArrow().column("told").to_pylist()
+            try:
+                told = [pickle.loads(row).fetch(self.run) for row in rows] if self._near else rows
+            except ToldGone:
+                if attempt == TRIES - 1:
+                    raise
+                continue
+            return [outcome for _, outcome in sorted(map(pickle.loads, told), key=lambda reply: reply[0])]
+        raise AssertionError("not reached")
 
     def _open_sinks(self, ops: Sequence[Op]) -> None:
         for op in ops:

@@ -6,6 +6,7 @@ The state store holds the truth of a shard: its segments, its memory, and its st
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from kelda.spark.host import NEW, Host, Reply, Run, Stamp, at_host, current_batch
+from kelda.spark.host import NEW, AtHost, Host, Reply, Run, Stamp, at_host, current_batch
 from kelda.spark.keys import shard_keys
 
 if TYPE_CHECKING:
@@ -29,18 +30,19 @@ KEPT = StructType(
 MEMORY = (-1,)
 
 
-def shards(parcels: DataFrame, run: Run) -> DataFrame:
-    """What each shard says to its parcels, one row a shard and batch."""
+def shards(parcels: DataFrame, run: Run, near: bool) -> DataFrame:
+    """What each shard says to its parcels, one row a shard and batch; or, if the driver is `near` the hosts,
+    where it is to be had."""
     return parcels.groupBy("shard").transformWithState(
-        ShardState(run), outputStructType=SCHEMA, outputMode="Append", timeMode="None"
+        ShardState(run, near), outputStructType=SCHEMA, outputMode="Append", timeMode="None"
     )
 
 
 class ShardState(StatefulProcessor):
     """Hands batches to hosts, and keeps what must survive them."""
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    def __init__(self, run: Run, near: bool) -> None:
+        self.run, self.near = run, near
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         # One map for all: each batch makes each variable anew, at five milliseconds and more. Types are
@@ -53,24 +55,26 @@ class ShardState(StatefulProcessor):
         batch = current_batch()
         stored = self.kept.getValue(MEMORY)
         before = NEW if stored is None else (int(stored[0]), int(stored[1]))
-        reply = self._reply(shard, batch, before, parcels, None if stored is None else bytes(stored[2]))
+        memory = None if stored is None else bytes(stored[2])
+        reply, told = self._reply(shard, batch, before, parcels, memory)
         for number, data in reply.put.items():
             self.kept.updateValue((number,), (reply.version, 0, data))
         for number in reply.removed:
             self.kept.removeKey((number,))
         self.kept.updateValue(MEMORY, (*reply.stamp, reply.memory))
-        yield Row(told=reply.told)
+        yield Row(told=told)
 
     def _reply(
         self, shard: int, batch: int, before: Stamp, parcels: list[bytes], memory: bytes | None
-    ) -> Reply:
-        def ask(host: Host) -> Reply:
+    ) -> tuple[Reply, bytes]:
+        def ask(host: Host) -> tuple[Reply, bytes]:
             reply = host.take(batch, before, parcels)
             if reply is None:
                 host.stand_up(before, *self._kept(memory))
                 reply = host.take(batch, before, parcels)
             assert reply is not None
-            return reply
+            at = AtHost(shard, host.executor, reply.stamp)
+            return reply, pickle.dumps(at) if self.near else host.told(reply.stamp)
 
         return at_host(self.run, shard, ask)
 

@@ -24,7 +24,7 @@ from kelda.shards.parcel import cut, pack
 from kelda.shards.planner import Planner, Setup
 from kelda.shards.shard import Outcome
 from kelda.spark import host as hosts
-from kelda.spark.host import NEW, TICKET, Host, ParcelsGone, Reply, Run, Stamp, new_ticket
+from kelda.spark.host import NEW, TICKET, AtHost, Host, ParcelsGone, Reply, Run, Stamp, ToldGone, new_ticket
 from tests.shards.worlds import PREFIX, event
 
 TEXT = PREFIX + "SELECT ?x ?y { STREAM :a [RANGE 5ms] { ?x :p ?y } }"
@@ -62,9 +62,15 @@ class Work:
         return answers(self, reply)
 
 
-def answers(work: Work, reply: Reply) -> list[str]:
-    number, outcome = pickle.loads(reply.told)
+def told(work: Work, reply: Reply) -> Outcome:
+    """What the host has to say, asked for as the driver does it."""
+    number, outcome = pickle.loads(AtHost(0, os.getpid(), reply.stamp).fetch(work.run))
     assert number == 0 and isinstance(outcome, Outcome)
+    return outcome
+
+
+def answers(work: Work, reply: Reply) -> list[str]:
+    outcome = told(work, reply)
     return sorted(answer.to_json() for answer in merge([outcome], work.planner.standing).answers())
 
 
@@ -120,18 +126,23 @@ def test_a_host_lives_dies_and_stands_up(work: Work) -> None:
     # An attempt that was not committed, then the batch once more after the host was killed.
     first = host.take(1, work.stamp, work.parcel(1))
     assert first is not None
+    said = answers(work, first)
     os.kill(process, signal.SIGKILL)
     with pytest.raises((ConnectionError, EOFError)):
         for _ in range(100):
             host.take(2, first.stamp, [])
     assert gone(process)
+    with pytest.raises(ToldGone):
+        told(work, first)
     host = Host(work.run, 0)
     assert host_process(host) != process
+    with pytest.raises(ToldGone):
+        told(work, first)
     second = taken(host, work, 1)
-    assert answers(work, second) == answers(work, first)
+    assert answers(work, second) == said
     assert second.stamp != first.stamp, "so nobody can take one for the other"
+    assert told(work, second).news.rebuilt
     expected.append(work.keep(second))
-    assert pickle.loads(second.told)[1].news.rebuilt
 
     # It goes on as if nothing had been.
     expected.append(work.keep(taken(host, work, 2)))
@@ -180,6 +191,31 @@ def test_what_is_offered_is_taken_ahead(work: Work) -> None:
     # A ticket of parcels that nobody has: the task must read them again.
     with pytest.raises(ParcelsGone):
         host.take(3, work.stamp, [TICKET + b"somebody"])
+
+
+def test_the_next_batch_is_taken_before_it_is_asked_for(work: Work) -> None:
+    source, host = Host(work.run, 0), Host(work.run, 0)
+    tickets = [new_ticket() for _ in range(4)]
+    assert not source.has(tickets[0])
+    source.offer(tickets[0], work.parcel(0), batch=0)
+    host.stand_up(work.stamp, None, {})
+    source.offer_next(tickets[1], work.parcel(1), after=tickets[0])
+    assert source.has(tickets[0]) and source.has(tickets[1])
+    zeroth = host.take(0, NEW, tickets[:1])
+    assert zeroth is not None
+    first = host.take(1, zeroth.stamp, tickets[1:2])
+    assert first is not None
+    # Both replies are there still: a task of either may be run again.
+    assert host.take(0, NEW, tickets[:1]) == zeroth
+    assert [len(work.keep(reply)) for reply in (zeroth, first)] == [9, 10]
+
+    # What comes after a batch that the host did not take has to wait for it.
+    source.offer_next(tickets[3], work.parcel(2), after=tickets[2])
+    source.offer(tickets[2], work.parcel(2), batch=2)
+    second = host.take(2, first.stamp, tickets[2:3])
+    assert second is not None and len(work.keep(second)) == 10
+    with pytest.raises(ToldGone):
+        told(work, zeroth)
 
 
 def test_a_mistake_in_what_was_offered_shows_when_it_is_asked_for(work: Work) -> None:
