@@ -160,3 +160,68 @@ def test_a_day_in_the_life(tmp_path: Path) -> None:
     assert sorted(written) == sorted(a.to_json() for a in twins.expected if a.query == "joined")
     assert len(written) > 20
     until(lambda: not hosts(), "hosts end with their run", 3.0)
+
+
+COMING = PREFIX + "SELECT ?x ?y { STREAM :a [RANGE 9ms] { ?x :r ?y } STREAM :b [RANGE 20ms] { ?z :s%d ?y } }"
+
+
+@pytest.mark.spark
+def test_queries_that_come_while_files_are_read_ahead(tmp_path: Path) -> None:
+    """Each sees all elements of the instants after the clock of the batch before it holds, also those of a
+    batch that was read when nobody asked for them yet."""
+    count = 720
+    said = {
+        A: [event(t, f"n{t * t % 5}", "r", t % 7) for t in range(1, count)],
+        # Twice as far in the same part of its file: elements wait for the clock.
+        B: [event(2 * t, f"n{t % 4}", f"s{t % 3}", t % 7) for t in range(1, count)],
+    }
+    streams = []
+    for iri, events in said.items():
+        path = tmp_path / f"{iri[-1]}.tsnt"
+        text = [f"{e.time}\t{q.subject} {q.predicate} {q.object} .\n" for e in events for q in e.quads]
+        path.write_text("".join(text))
+        streams.append(StreamSource(iri, str(path)))
+    coming = {1: "c0", 2: "c1", 5: "c2"}
+    found: list[Answer] = []
+    clocks: dict[str, int] = {}  # of the batch before the first in which a query stood
+    clock = 0
+
+    def take(batch: Batch) -> None:
+        nonlocal clock
+        found.extend(batch.answers)
+        for name in pipeline.planner.standing:
+            clocks.setdefault(name, clock)
+        clock = min(news.now for news in batch.news)
+        if name := coming.get(batch.id):
+            pipeline.register(QuerySpec(name, COMING % int(name[1]), output="changes"))
+
+    pipeline = Pipeline(streams, tmp_path / "checkpoint", shards=2, batch_events=40, take=take)
+    pipeline.register(
+        QuerySpec("counted", PREFIX + "SELECT (COUNT(*) AS ?n) { STREAM :a [RANGE 5ms] { ?x :r ?y } }")
+    )
+    pipeline.start(MASTER)
+    assert pipeline._ahead
+    try:
+        assert pipeline.wait(PATIENCE)
+    finally:
+        pipeline.stop()
+    assert set(clocks) == {"counted", *coming.values()} and 0 < clocks["c0"] < clocks["c2"] < count
+
+    for name in coming.values():
+        reference = ReferenceEvaluator()
+        for stream in said:
+            reference.add_stream(stream, from_start=True)
+        for stream, events in said.items():
+            reference.push(stream, [e for e in events if e.time <= clocks[name]])
+            reference.heartbeat(stream, clocks[name])
+        reference.register(name, parse(COMING % int(name[1])), output=Output.CHANGES)
+        expected = []
+        for stream, events in said.items():
+            expected += reference.push(stream, [e for e in events if e.time > clocks[name]])
+            expected += reference.end(stream)
+        assert lines_of(found, name) == lines(expected)
+        assert len(expected) > 50
+
+
+def lines_of(answers: list[Answer], query: str) -> list[str]:
+    return lines([a for a in answers if a.query == query])
