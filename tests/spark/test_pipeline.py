@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import tempfile
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from kelda.rdf.dictionary import Dictionary
 from kelda.runner import reference_runner
 from kelda.runner.job import Job, QuerySpec, StreamSource
 from kelda.shards.merge import Merged
+from kelda.spark.host import AtHost, Run
 from kelda.spark.pipeline import Batch, Figures, Pipeline
 from kelda.spark.run import Ledger, run
 from kelda.spark.session import scratch
@@ -137,6 +140,25 @@ def test_same_answers_as_the_reference(
 
     assert not list((tmp_path / "tmp").glob("kelda-checkpoint-*"))
     until(lambda: not hosts(), "hosts end with their run", 3.0)
+
+
+@spark
+def test_a_host_that_dies_before_it_was_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state store has its batch already; the answers went with the host."""
+    job = small_job(tmp_path, 60)
+    fetch, killed = AtHost.fetch, []
+
+    def kill_and_fetch(at: AtHost, run: Run) -> bytes:
+        if at.stamp[0] in (1, 3) and at.stamp[0] not in killed:
+            killed.append(at.stamp[0])
+            for process in hosts():
+                os.kill(process, signal.SIGKILL)
+        return fetch(at, run)
+
+    monkeypatch.setattr(AtHost, "fetch", kill_and_fetch)
+    answers = list(run(job, master=MASTER, shards=2))
+    assert killed == [1, 3]
+    assert sorted_lines(answers) == sorted_lines(list(reference_runner.run(job)))
 
 
 @spark
