@@ -125,12 +125,13 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ahead = self._ahead
         if ahead is not None and (ahead.begin, ahead.most) == (begin, self._most):
             end = ahead.end.result()
+            if self.reading.ahead and end != begin:
+                return end | {CATALOG: {"version": ahead.version}}
         else:
-            ahead, end = None, self._latest(begin, self._most)
-        if ahead is not None and self.reading.ahead and end != begin:
-            version = ahead.version
-        else:
-            version = max(start[CATALOG]["version"], self._catalog.refresh().version)
+            end = begin
+        if end == begin:
+            end = self._latest(begin, self._most)
+        version = max(start[CATALOG]["version"], self._catalog.refresh().version)
         return end | {CATALOG: {"version": version}}
 
     def _latest(self, begin: dict[str, Offset], most: int) -> dict[str, Offset]:
