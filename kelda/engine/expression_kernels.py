@@ -31,11 +31,15 @@ FALSE, ERROR, TRUE, UNSURE = 0, 1, 2, 3
 NOTHING, IRI, BLANK, TRIPLE, TEXT, TAGGED, TYPED, UNKNOWN = 0, 16, 17, 18, 19, 20, 21, 22
 
 EQUAL, LESS, GREATER, AT_MOST, AT_LEAST = 0, 1, 2, 3, 4
-ADD, SUBTRACT, MULTIPLY = 0, 1, 2
+ADD, SUBTRACT, MULTIPLY, DIVIDE, KEEP, NEGATE = 0, 1, 2, 3, 4, 5
+
+# Sorts of values as float64: none, an integer or decimal exactly, an xsd:double, a decimal rounded.
+NO_NUMBER, EXACT, A_DOUBLE, ROUNDED = 0, 1, 2, 3
 
 _QUOTE, _LESS, _GREATER, _UNDERSCORE = 34, 60, 62, 95
 _INTEGER_LIMIT = 2**57
 _DECIMAL_LIMIT = 10**15
+_WHOLE_LIMIT = 2.0**53  # up to here every whole number is a float64
 _SAFE = 4.0e18  # below 2^62: a product or sum of this estimate is exact in int64
 _MILLISECOND_SHIFT = 9
 _POWERS = 10.0 ** np.arange(33)
@@ -234,7 +238,8 @@ def arithmetic(left, right, op):  # type: ignore[no-untyped-def]
             continue
         kind_a, kind_b = (a >> 58) & 31, (b >> 58) & 31
         decimal = kind_a == DECIMAL or kind_b == DECIMAL
-        if a > 0 or b > 0 or not (kind_a in (INTEGER, DECIMAL) and kind_b in (INTEGER, DECIMAL)):
+        exact = kind_a in (INTEGER, DECIMAL) and kind_b in (INTEGER, DECIMAL)
+        if a > 0 or b > 0 or not exact or op == DIVIDE:
             unsure[i] = True
             continue
         x, y = a << 6 >> 6, b << 6 >> 6
@@ -267,6 +272,86 @@ def arithmetic(left, right, op):  # type: ignore[no-untyped-def]
         body = np.int64(scale) << 54 | (value & ((1 << 54) - 1))
         out[i] = np.int64(-(2**63)) | np.int64(DECIMAL) << 58 | body
     return out, unsure
+
+
+# ---------------------------------------------------------------------------- doubles
+#
+# Arithmetic with an xsd:double in it is that of float64: integers and decimals are promoted, rounded once.
+
+
+@njit(cache=True, nogil=True)
+def numbers(ids):  # type: ignore[no-untyped-def]
+    """(values, sorts) of inline integers, decimals and doubles."""
+    n = ids.shape[0]
+    values, sorts = np.zeros(n, np.float64), np.zeros(n, np.uint8)
+    for i in range(n):
+        id = ids[i]
+        kind = (id >> 58) & 31
+        if id >= 0:
+            continue
+        if kind == INTEGER:
+            values[i] = float(id << 6 >> 6)
+            if abs(values[i]) < _WHOLE_LIMIT:
+                sorts[i] = EXACT
+        elif kind == DECIMAL:
+            values[i] = _float(id, kind)
+            fives = 5 ** (id >> 54 & 15)
+            sorts[i] = EXACT if (id << 10 >> 10) % fives == 0 else ROUNDED
+        elif kind in (DOUBLE, DOUBLE_E):
+            values[i], sorts[i] = _float(id, kind), A_DOUBLE
+    return values, sorts
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def reckon(left, sorts_left, right, sorts_right, op):  # type: ignore[no-untyped-def]
+    """(values, sorts) of `left op right`, or of the sign `op` before `right`."""
+    n = left.shape[0] if left.shape[0] != 1 else right.shape[0]
+    step_left, step_right = int(left.shape[0] != 1), int(right.shape[0] != 1)
+    values, sorts = np.zeros(n, np.float64), np.zeros(n, np.uint8)
+    for i in range(n):
+        x, y = left[i * step_left], right[i * step_right]
+        sort_x, sort_y = sorts_left[i * step_left], sorts_right[i * step_right]
+        if sort_x == NO_NUMBER or sort_y == NO_NUMBER:
+            continue
+        if op == KEEP:
+            values[i], sorts[i] = y, sort_y
+            continue
+        if op == NEGATE:  # there is a -0 among doubles, and none among integers and decimals
+            values[i], sorts[i] = -y if sort_y == A_DOUBLE else 0.0 - y, sort_y
+            continue
+        if op == ADD:
+            value = x + y
+        elif op == SUBTRACT:
+            value = x - y
+        elif op == MULTIPLY:
+            value = x * y
+        else:
+            value = x / y
+        if sort_x == A_DOUBLE or sort_y == A_DOUBLE:
+            values[i], sorts[i] = value, A_DOUBLE
+        elif sort_x == EXACT and sort_y == EXACT and op != DIVIDE and x == np.floor(x) and y == np.floor(y):
+            # Of whole numbers this is exact; other decimals are left to who knows their digits.
+            values[i], sorts[i] = value + 0.0, EXACT if abs(value) < _WHOLE_LIMIT else NO_NUMBER
+    return values, sorts
+
+
+@njit(cache=True, nogil=True)
+def compare_numbers(left, sorts_left, right, sorts_right, op):  # type: ignore[no-untyped-def]
+    """The truth of `left op right` where float64 decides it."""
+    n = left.shape[0] if left.shape[0] != 1 else right.shape[0]
+    step_left, step_right = int(left.shape[0] != 1), int(right.shape[0] != 1)
+    out = np.empty(n, np.uint8)
+    for i in range(n):
+        x, y = left[i * step_left], right[i * step_right]
+        a, b = sorts_left[i * step_left], sorts_right[i * step_right]
+        rounded = (a == ROUNDED or b == ROUNDED) and a != A_DOUBLE and b != A_DOUBLE
+        if a == NO_NUMBER or b == NO_NUMBER or (rounded and x == y):
+            out[i] = UNSURE
+        elif x != x or y != y:
+            out[i] = FALSE
+        else:
+            out[i] = _holds(-1 if x < y else 1 if x > y else 0, op)
+    return out
 
 
 # ---------------------------------------------------------------------------- combinations

@@ -8,11 +8,12 @@ From ids
     = != < > <= >=      numbers, dateTimes (both with a zone, or both without), strings of up to seven bytes;
                         = and != also booleans, IRIs, blank nodes and longer strings
     IN, NOT IN          as the equalities they stand for
-    + - * and the signs integers and decimals, exactly
+    + - * and the signs integers and decimals, exactly; with / also doubles, as float64
     && || !             of any parts; the right side only for rows that the left side leaves open
     IF COALESCE BOUND sameTerm NOW() isIRI isBlank isLiteral isNumeric, effective boolean values
-All else, and every row above with numbers of other datatypes or in other spellings, overflow, results
-that are doubles, or dates compared across zones that are not known: pyoxigraph.
+All else, and every row above with numbers of other datatypes or in other spellings, overflow, or dates
+compared across zones that are not known: pyoxigraph. What is only compared or reckoned with further stays
+a float64 and gets no id.
 
 `NOW()` is the time of the row.
 """
@@ -39,6 +40,7 @@ from kelda.rdf.ids import Kind, encode
 from kelda.rdf.times import ms_to_literal
 
 Truth = NDArray[np.uint8]
+Numbers = tuple[NDArray[np.float64], NDArray[np.uint8]]  # values, and of which sort each is
 
 NOT_DETERMINISTIC = frozenset(["RAND", "UUID", "STRUUID", "BNODE"])
 MOST_REMEMBERED = 1 << 20
@@ -59,8 +61,8 @@ _COMPARISONS = {
     "<=": kernels.AT_MOST,
     ">=": kernels.AT_LEAST,
 }
-_ARITHMETIC = {"+": kernels.ADD, "-": kernels.SUBTRACT, "*": kernels.MULTIPLY}
-_SIGNS = {"U+": kernels.ADD, "U-": kernels.SUBTRACT}
+_ARITHMETIC = {"+": kernels.ADD, "-": kernels.SUBTRACT, "*": kernels.MULTIPLY, "/": kernels.DIVIDE}
+_SIGNS = {"U+": (kernels.ADD, kernels.KEEP), "U-": (kernels.SUBTRACT, kernels.NEGATE)}
 
 
 def _truth_of_classes(*true: int, unsure: tuple[int, ...] = ()) -> Truth:
@@ -194,6 +196,11 @@ class _Node(ABC):
 
     @abstractmethod
     def truth(self, rows: _Rows) -> Truth: ...
+
+    def numbers(self, rows: _Rows) -> Numbers:
+        """The values as float64, as far as they are numbers that those can be reckoned with."""
+        found: Numbers = kernels.numbers(self.ids(rows))
+        return found
 
 
 class _Test(_Node):
@@ -338,25 +345,61 @@ class _Comparison(_Test):
         self.asks = self.left.asks or self.right.asks
 
     def truth(self, rows: _Rows) -> Truth:
+        if not isinstance(self.left, _Arithmetic) and not isinstance(self.right, _Arithmetic):
+            return self._by_ids(rows)
+        found: Truth = kernels.compare_numbers(*self.left.numbers(rows), *self.right.numbers(rows), self.op)
+        where = np.flatnonzero(found == UNSURE)
+        if where.size:
+            found[where] = self._by_ids(rows.take(where) if found.size == rows.size else rows)
+        return found
+
+    def _by_ids(self, rows: _Rows) -> Truth:
         left, right = self.left.ids(rows), self.right.ids(rows)
         found = kernels.compare(left, right, self.op, *_texts(self.dictionary))
         return _settle(found, rows, self.asked)
 
 
 class _Arithmetic(_Term):
-    def __init__(self, compiler: _Compiler, expr: A.Call, op: int, left: A.Expr, right: A.Expr) -> None:
+    """`op` of ids, or `reckoned` of float64."""
+
+    def __init__(
+        self, compiler: _Compiler, expr: A.Call, ops: tuple[int, int], left: A.Expr, right: A.Expr
+    ) -> None:
         super().__init__(compiler, expr)
-        self.op = op
+        self.op, self.reckoned = ops
         self.left, self.right = compiler.node(left), compiler.node(right)
         self.asked = compiler.asked(expr)
         self.asks = self.left.asks or self.right.asks
 
     def ids(self, rows: _Rows) -> Ids:
+        values, sorts = self.numbers(rows)
+        doubles = sorts == kernels.A_DOUBLE
+        if not doubles.any():
+            return self._exactly(rows)
+        found = np.empty(len(values), np.int64)
+        found[doubles] = self._spelled(values[doubles])
+        rest = np.flatnonzero(~doubles)
+        if rest.size:
+            found[rest] = self._exactly(rows.take(rest) if found.size == rows.size else rows)
+        return found
+
+    def numbers(self, rows: _Rows) -> Numbers:
+        found: Numbers = kernels.reckon(*self.left.numbers(rows), *self.right.numbers(rows), self.reckoned)
+        return found
+
+    def _exactly(self, rows: _Rows) -> Ids:
         found, unsure = kernels.arithmetic(self.left.ids(rows), self.right.ids(rows), self.op)
         where = np.flatnonzero(unsure)
         if where.size:
             found[where] = self.asked.ids(rows.take(where) if found.size == rows.size else rows)
         return found
+
+    def _spelled(self, values: NDArray[np.float64]) -> Ids:
+        """Doubles as terms, each distinct one once; by their bits, for 0 is not -0."""
+        distinct, which = np.unique(values.view(np.int64), return_inverse=True)
+        encode = self.dictionary.encode
+        terms = [encode(Literal(value)) for value in distinct.view(np.float64).tolist()]
+        return np.array(terms, np.int64)[which]
 
 
 class _Choice(_Term):
@@ -455,7 +498,7 @@ class _Compiler:
             case A.Call(op, (_, _)) if op in _COMPARISONS:
                 return _Comparison(self, expr)
             case A.Call(op, (left, right)) if op in _ARITHMETIC:
-                return _Arithmetic(self, expr, _ARITHMETIC[op], left, right)
+                return _Arithmetic(self, expr, (_ARITHMETIC[op],) * 2, left, right)
             case A.Call(op, (arg,)) if op in _SIGNS:
                 return _Arithmetic(self, expr, _SIGNS[op], A.Const(Literal(0)), arg)
         return _Asked(self, expr)

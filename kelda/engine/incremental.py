@@ -42,6 +42,7 @@ from kelda.lang.to_sparql import visible_vars
 from kelda.lang.walk import nodes
 from kelda.plan.rules.deterministic import deterministic
 from kelda.plan.rules.each_stream import each_stream, reads_every_stream
+from kelda.plan.rules.inline import inlined
 from kelda.plan.shape import QUERY, Lifted, lift
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
@@ -231,7 +232,7 @@ class IncrementalEvaluator:
             raise NotIncremental("refused")  # the reference evaluator says why
         if query.form is A.Form.DESCRIBE:
             raise NotIncremental("DESCRIBE")
-        query = deterministic(query)
+        query = inlined(deterministic(query))
         if reads_every_stream(query):
             if not self.clock.streams:
                 raise NotIncremental("STREAM ?var without any stream")
@@ -352,7 +353,7 @@ class IncrementalEvaluator:
             return None
         if self.stored_may_change and _reads_stored(query.pattern):
             return None
-        return lift(deterministic(query))
+        return lift(inlined(deterministic(query)))
 
     def _join_shape(
         self,

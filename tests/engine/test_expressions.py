@@ -255,7 +255,7 @@ def test_any_expression_on_any_rows(expr: A.Expr, rows: list[Row], apart: int) -
 PAIRS: list[Row] = [(a, b, None) for a in TERMS for b in TERMS]
 
 
-@pytest.mark.parametrize("op", ["=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "SAMETERM"])
+@pytest.mark.parametrize("op", ["=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/", "SAMETERM"])
 def test_operators_on_all_pairs(op: str) -> None:
     check(A.Call(op, (A.VarRef(A.Var("a")), A.VarRef(A.Var("b")))), PAIRS)
 
@@ -292,6 +292,15 @@ def test_operators_on_all_terms(op: str) -> None:
         "!?a || ?b",
         "BOUND(?c)",
         "?a + ?b > ?a * 2",
+        "?a - ?b < 0.1",
+        "0.1 = ?a * ?b",
+        "-?a >= +?b",
+        "?a / ?b != 1",
+        "1.0e0 / -?a < ?b",
+        "1.0e0 / (?a * -1) < ?b",
+        "(?a - ?b) * (?a - ?b) + 1.8 * ?a <= 2.25e0",
+        "?a / ?b / ?b + 0.1",
+        "-(?a - ?b)",
         "9223372036854775807 + 1",
         "144115188075855871 + 1",
         "?a * 1000000000 * 1000000000",
@@ -343,6 +352,37 @@ def test_ids_decide_without_asking(text: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(module._Answers, "_ask", refuse)
     compiled.ids(deltas)
     compiled.holds(deltas)
+
+
+@pytest.mark.parametrize("text", ["(?a - ?b) * 111 <= 1.8 + ?a / 7", "(?a - ?b) * (?a - ?b) + 0.1 / ?a"])
+def test_doubles_are_reckoned_without_asking(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[Row] = [
+        (Literal(round(53.27 + i / 97, 6)), Literal(round(i / 3 - 9.05, 6)), None) for i in range(60)
+    ]
+    check(expression(text), rows)
+    _, deltas, compiled = compiled_over(rows, text)
+    monkeypatch.setattr(module._Answers, "_ask", None)
+    compiled.ids(deltas)
+    if "<" in text:
+        compiled.holds(deltas)
+
+
+NUMBER_ROWS = st.lists(st.tuples(*[st.sampled_from(NUMBERS) for _ in COLUMNS]), min_size=1, max_size=12)
+SUMS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.builds(lambda op, a, b: A.Call(op, (a, b)), st.sampled_from(["+", "-", "*", "/"]), inner, inner),
+        st.builds(lambda op, a: A.Call(op, (a,)), st.sampled_from(["U+", "U-"]), inner),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(SUMS, st.sampled_from(["=", "!=", "<", ">", "<=", ">="]), SUMS, NUMBER_ROWS)
+def test_any_sums_compared(left: A.Expr, op: str, right: A.Expr, rows: list[Row]) -> None:
+    check(A.Call(op, (left, right)), rows)
+    check(left, rows)
 
 
 def test_each_combination_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
