@@ -47,6 +47,15 @@ def test_what_nobody_sees_is_not_made(select: str, where: str, left: list[str]) 
     assert sorted(binds(f"SELECT {select} {FROM % where}")) == left
 
 
+def test_conditions_come_first() -> None:
+    where = (
+        FROM % "BIND(?a - ?b AS ?d) BIND(?d * ?d AS ?e) FILTER(?e < 4) BIND(STR(?x) AS ?t) FILTER(?t != 'x')"
+    )
+    query = inlined(parse(f"{HEAD} SELECT ?e ?t {where}"))
+    steps = [n for n in nodes(query) if isinstance(n, A.Extend | A.Filter)]
+    assert [getattr(n, "var", A.Var("filter")).name for n in steps] == ["e", "filter", "t"]
+
+
 def test_of_other_forms() -> None:
     where = FROM % "BIND(?a - ?b AS ?d) FILTER(?d < 4)"
     assert binds(f"ASK {where}") == []

@@ -1,9 +1,9 @@
-"""Sums and products that only conditions look at are put where their variables stand.
+"""Sums and products are made as late as possible: conditions on them are put below, in their own terms.
 
-    BIND(?a - ?b AS ?d) FILTER(?d * ?d < 4)   becomes   FILTER((?a - ?b) * (?a - ?b) < 4)
+    BIND(?a - ?b AS ?d) FILTER(?d * ?d < 4)   becomes   FILTER((?a - ?b) * (?a - ?b) < 4) BIND(?a - ?b AS ?d)
 
-A number that is only reckoned with needs no spelling, and a condition on what was there before may be
-tested earlier. An error is the same in both places: the condition does not hold.
+and without the BIND where nobody else looks at ?d. A number that is only reckoned with needs no spelling, and
+what a condition drops needs no ?d. An error is the same in both places: the condition does not hold.
 """
 
 from __future__ import annotations
@@ -23,38 +23,41 @@ def inlined(query: A.Query) -> A.Query:
     """The rule."""
     query = transform(query, _rewrite)
     if query.form is A.Form.ASK:
-        return replace(query, pattern=_without_unseen(query.pattern, frozenset()))
+        return replace(query, pattern=_late(query.pattern, frozenset()))
     if query.form is A.Form.CONSTRUCT:
-        return replace(query, pattern=_without_unseen(query.pattern, _variables(query.template)))
+        return replace(query, pattern=_late(query.pattern, _variables(query.template)))
     return query
 
 
 def _rewrite(node: object) -> object:
     if isinstance(node, A.Project):
-        return replace(node, pattern=_without_unseen(node.pattern, frozenset(node.vars)))
+        return replace(node, pattern=_late(node.pattern, frozenset(node.vars)))
     return node
 
 
-def _without_unseen(pattern: A.Pattern, seen: frozenset[A.Var]) -> A.Pattern:
-    """The pattern without those variables of BIND that are arithmetic and not seen from above."""
+def _late(pattern: A.Pattern, seen: frozenset[A.Var]) -> A.Pattern:
+    """The pattern with its arithmetic last, as far as it is seen from above."""
     if isinstance(pattern, A.OrderBy):
-        return replace(pattern, pattern=_without_unseen(pattern.pattern, seen | _variables(pattern.keys)))
+        return replace(pattern, pattern=_late(pattern.pattern, seen | _variables(pattern.keys)))
     steps: list[A.Filter | A.Extend] = []
     while isinstance(pattern, A.Filter | A.Extend):
         steps.append(pattern)
         pattern = pattern.pattern
-    gone: Inlined = {}
+    waiting: Inlined = {}
     while steps:
         step = steps.pop()
         if isinstance(step, A.Filter):
-            pattern = A.Filter(_put(step.condition, gone), pattern)
+            pattern = A.Filter(_put(step.condition, waiting), pattern)
             continue
-        expr = _put(step.expr, gone)
+        expr = _put(step.expr, waiting)
         above = tuple(s.condition if isinstance(s, A.Filter) else s.expr for s in steps)
-        if step.var not in seen and _is_arithmetic(expr) and not _asked_whether_bound(step.var, above):
-            gone[step.var] = expr
+        if _is_arithmetic(expr) and not _asked_whether_bound(step.var, above):
+            waiting[step.var] = expr
         else:
             pattern = A.Extend(pattern, step.var, expr)
+    for var, expr in waiting.items():
+        if var in seen:
+            pattern = A.Extend(pattern, var, expr)
     return pattern
 
 
