@@ -92,8 +92,8 @@ class Incremental:
         """The node of a query with an order or a slice: its solutions, and the keys of the order."""
         self.query = replace(self.query, pattern=top.pattern)
         node = self.compile()
-        keys = tuple(f".key{i}" for i in range(len(top.keys)))
-        for name, (expr, _) in zip(keys, top.keys, strict=True):
+        keys = tuple(f".key{i}" for i in range(len(top.computed)))
+        for name, expr in zip(keys, top.computed, strict=True):
             node = Extended(node, name, self.expression(expr, node))
         node = Projected(node, (*(column(v) for v in top.variables), *keys))
         if top.distinct and top.by_what_is_shown:  # else, which of the equal solutions comes first decides

@@ -4,17 +4,21 @@
 
 Within a kind: numbers by value, strings, IRIs and labels by code point. Pairs of literals that this does not
 decide (dates, languages, a number and a string) are compared as pyoxigraph orders them, each pair asked once.
+What breaks ties in a slice are aspects of terms: their text, datatype and language, which need no terms of
+their own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
+from enum import IntEnum
 from functools import lru_cache
 from math import isnan
 
+import numpy as np
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, QuerySolutions, Store, Triple
 
-from kelda.engine.deltas import UNBOUND
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.exact import Value
 
@@ -54,21 +58,10 @@ class Place:
         return (mine > others) - (mine < others)  # type: ignore[operator]
 
 
-class Down:
-    """A place in descending order."""
+class Aspect(IntEnum):
+    """What of a term is compared: the term, STR(term), STR(DATATYPE(term)), LANG(term)."""
 
-    __slots__ = ("place",)
-
-    def __init__(self, place: Place) -> None:
-        self.place = place
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Down) and self.place == other.place
-
-    def __lt__(self, other: Down) -> bool:
-        return other.place < self.place
-
-    __hash__ = None  # type: ignore[assignment]
+    TERM, TEXT, DATATYPE, LANGUAGE = range(4)
 
 
 class TermOrder:
@@ -76,18 +69,36 @@ class TermOrder:
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
-        self._places: dict[int, Place] = {}
+        self._places: dict[tuple[int, Aspect], Place] = {}
 
-    def place(self, id: int) -> Place:
+    def place(self, id: int, aspect: Aspect = Aspect.TERM) -> Place:
         """The place of a term, or of no term."""
-        found = self._places.get(id)
+        found = self._places.get((id, aspect))
         if found is None:
-            if len(self._places) >= _MOST_REMEMBERED:
-                self._places.clear()
-            term = None if id == UNBOUND else self._dictionary.term(id)
-            assert not isinstance(term, DefaultGraph)
-            found = self._places[id] = Place(term)
+            self.learn([id], aspect)
+            found = self._places[id, aspect]
         return found
+
+    def learn(self, ids: Iterable[int], aspect: Aspect) -> None:
+        """Find places at once that are about to be asked for one by one."""
+        new = [id for id in dict.fromkeys(ids) if (id, aspect) not in self._places]
+        if len(self._places) + len(new) > _MOST_REMEMBERED:
+            self._places.clear()
+        for id, term in zip(new, self._dictionary.terms(np.array(new, np.int64)), strict=True):
+            known = None if isinstance(term, DefaultGraph) else term
+            self._places[id, aspect] = Place(_aspect(known, aspect))
+
+
+def _aspect(term: Value | None, aspect: Aspect) -> Value | None:
+    if aspect is Aspect.TERM:
+        return term
+    if isinstance(term, NamedNode):
+        return Literal(term.value) if aspect is Aspect.TEXT else None
+    if not isinstance(term, Literal):
+        return None  # an error, as of what is unbound
+    if aspect is Aspect.TEXT:
+        return Literal(term.value)
+    return Literal(term.datatype.value if aspect is Aspect.DATATYPE else term.language or "")
 
 
 _TEXT, _NUMBER, _OTHER = range(3)

@@ -10,6 +10,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cmp_to_key
 from itertools import islice
 
 import numpy as np
@@ -17,15 +18,15 @@ import numpy as np
 from kelda.engine.deltas import Deltas, Ids
 from kelda.engine.report import Report
 from kelda.engine.reporter import Reporter, Sent
-from kelda.engine.term_order import Down, Place, TermOrder
+from kelda.engine.term_order import Aspect, TermOrder
 from kelda.engine.track import WindowTrack
 from kelda.lang import algebra as A
 from kelda.lang.algebra import Output
 from kelda.lang.to_sparql import visible_vars
 from kelda.lang.walk import nodes
 
-Row = tuple[int, ...]
-Entry = tuple[tuple[Place | Down, ...], Row, Row]  # where it stands, the solution, its keys
+Row = tuple[int, ...]  # a solution, then the keys that are not aspects of it
+By = tuple[int, Aspect, bool]  # a place in the row, what of it is compared, whether downwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,35 @@ class Top:
     distinct: bool
     offset: int
     limit: int | None
+
+    @property
+    def computed(self) -> tuple[A.Expr, ...]:
+        """The keys that need a column: those that are no aspects of what is shown."""
+        return tuple(expr for expr, _ in self.keys if self._shown(expr) is None)
+
+    @property
+    def by(self) -> tuple[By, ...]:
+        """The keys in rows of what is shown, with the computed ones behind."""
+        found, next_computed = [], len(self.variables)
+        for expr, down in self.keys:
+            shown = self._shown(expr)
+            found.append((*(shown or (next_computed, Aspect.TERM)), down))
+            next_computed += shown is None
+        return tuple(found)
+
+    def _shown(self, expr: A.Expr) -> tuple[int, Aspect] | None:
+        match expr:
+            case A.VarRef(A.Var() as var):
+                aspect = Aspect.TERM
+            case A.Call("STR", (A.VarRef(A.Var() as var),)):
+                aspect = Aspect.TEXT
+            case A.Call("STR", (A.Call("DATATYPE", (A.VarRef(A.Var() as var),)),)):
+                aspect = Aspect.DATATYPE
+            case A.Call("LANG", (A.VarRef(A.Var() as var),)):
+                aspect = Aspect.LANGUAGE
+            case _:
+                return None
+        return (self.variables.index(var), aspect) if var in self.variables else None
 
     @property
     def by_what_is_shown(self) -> bool:
@@ -70,8 +100,43 @@ def top_of(pattern: A.Pattern) -> Top | None:
     return Top(pattern, variables, keys, distinct, offset, limit)
 
 
+class Ranking:
+    """The order of rows. Of most pairs the first key decides, so the others are not looked at before."""
+
+    def __init__(self, order: TermOrder, by: tuple[By, ...]) -> None:
+        self._order, self._by = order, by
+
+    def learn(self, columns: Ids) -> None:
+        """Rows with these values are about to be compared."""
+        for at, aspect, _ in self._by[:1]:
+            self._order.learn(columns[at].tolist(), aspect)
+
+    def compared(self, a: Row, b: Row) -> int:
+        """-1 before, 0 tied, 1 after."""
+        place = self._order.place
+        for at, aspect, down in self._by:
+            if a[at] != b[at]:
+                found = place(a[at], aspect).compared(place(b[at], aspect))
+                if found:
+                    return -found if down else found
+        return 0
+
+
+class Entry:
+    """A row in its place."""
+
+    __slots__ = ("ranking", "row")
+
+    def __init__(self, ranking: Ranking, row: Row) -> None:
+        self.ranking, self.row = ranking, row
+
+    def __lt__(self, other: Entry) -> bool:
+        found = self.ranking.compared(self.row, other.row)
+        return found < 0 or (found == 0 and self.row < other.row)
+
+
 class TopReporter(Reporter):
-    """Its columns are those of the solutions, then one for the value of each key of the order."""
+    """Its columns are those of the solutions, then one for each computed key of the order."""
 
     def __init__(
         self,
@@ -85,7 +150,7 @@ class TopReporter(Reporter):
         order: TermOrder,
     ) -> None:
         super().__init__(columns, output, report, t0, tracks)
-        self.top, self.order = top, order
+        self.top, self._ranking = top, Ranking(order, top.by)
         self._width = len(top.variables)
         self._counts: Counter[Row] = Counter()  # of solutions with their keys
         self._entries: list[Entry] = []  # each of them once, in order
@@ -96,6 +161,7 @@ class TopReporter(Reporter):
             return self._in_order(super()._tell(moved, instants))
         moved = moved.consolidated()
         cuts = np.searchsorted(moved.time, instants, "right").tolist()
+        self._ranking.learn(moved.values)
         rows, weights = moved.values.T.tolist(), moved.weight.tolist()
         told: list[tuple[int, int, Row]] = []
         begin = 0
@@ -116,31 +182,31 @@ class TopReporter(Reporter):
 
     def _in_order(self, sent: Sent) -> Sent:
         """The same answers, those of each instant and sign in the order of their keys."""
-        places = [self._places(keys) for keys in sent.values[self._width :].T.tolist()]
+        rows = [tuple(row) for row in sent.values.T.tolist()]
+
+        def compared(i: int, j: int) -> int:
+            return self._ranking.compared(rows[i], rows[j])
+
         times, signs = sent.time.tolist(), sent.sign.tolist()
-        order = sorted(range(len(sent)), key=lambda i: (times[i], signs[i], places[i]))
+        ranked = sorted(range(len(sent)), key=cmp_to_key(compared))
+        order = sorted(ranked, key=lambda i: (times[i], signs[i]))
         columns, values = self.columns[: self._width], sent.values[: self._width, order]
         return Sent(columns, sent.time[order], sent.sign[order], values)
-
-    def _places(self, keys: Iterable[int]) -> tuple[Place | Down, ...]:
-        found = ((self.order.place(id), down) for id, (_, down) in zip(keys, self.top.keys, strict=True))
-        return tuple(Down(place) if down else place for place, down in found)
 
     def _change(self, row: Row, weight: int) -> None:
         before = self._counts[row]
         self._counts[row] = before + weight
         if before and before + weight:
             return
-        solution, keys = row[: self._width], row[self._width :]
-        entry = (self._places(keys), solution, keys)
+        entry = Entry(self._ranking, row)
         if not before:
             insort(self._entries, entry)
             return
         del self._counts[row]
         at = bisect_left(self._entries, entry)
-        if at == len(self._entries) or self._entries[at][1:] != entry[1:]:
+        if at == len(self._entries) or self._entries[at].row != row:
             # Literals of mixed kinds have no consistent order: look for it one by one.
-            at = next(i for i, other in enumerate(self._entries) if other[1:] == entry[1:])
+            at = next(i for i, other in enumerate(self._entries) if other.row == row)
         del self._entries[at]
 
     def _shown(self) -> Iterator[Row]:
@@ -152,9 +218,9 @@ class TopReporter(Reporter):
         return islice(every, self.top.offset, None if limit is None else self.top.offset + limit)
 
     def _solutions(self) -> Iterator[Row]:
-        for _, solution, keys in self._entries:
-            for _ in range(self._counts[solution + keys]):
-                yield solution
+        for entry in self._entries:
+            for _ in range(self._counts[entry.row]):
+                yield entry.row[: self._width]
 
     def _sends(self, shown: list[Row]) -> list[tuple[int, Row]]:
         if self.output is Output.RSTREAM:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from pyoxigraph import BlankNode, Literal, NamedNode
+from pyoxigraph import BlankNode, Literal, NamedNode, QuerySolutions, Store
 
-from kelda.engine.term_order import Down, Place, TermOrder, _asked
+from kelda.engine.term_order import Aspect, Place, TermOrder, _asked
 from kelda.rdf.dictionary import Dictionary
-from kelda.rdf.exact import Value
+from kelda.rdf.exact import Value, to_store
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
@@ -52,7 +52,6 @@ def test_unbound_then_blank_nodes_then_iris_then_literals() -> None:
     places = [Place(t) for t in (None, BlankNode("a"), BlankNode("b"), NamedNode("http://ex/"), Literal(""))]
     for (i, a), (j, b) in product(enumerate(places), repeat=2):
         assert (a < b) == (i < j) and (a == b) == (i == j)
-        assert (Down(a) < Down(b)) == (i > j) and (Down(a) == Down(b)) == (i == j)
 
 
 def test_places_by_id() -> None:
@@ -61,3 +60,22 @@ def test_places_by_id() -> None:
     one, ten = (dictionary.encode(literal(t, "integer")) for t in ("1", "10"))
     assert order.place(0) < order.place(one) < order.place(ten)
     assert order.place(one) is order.place(one)
+
+
+PLAIN = [term for term in TERMS if to_store(term) is term]  # as pyoxigraph spells them
+
+
+@pytest.mark.parametrize("term", [*PLAIN, BlankNode("a"), None], ids=str)
+def test_aspects_are_what_the_functions_say(term: Value | None) -> None:
+    order = TermOrder(dictionary := Dictionary())
+    id = 0 if term is None else dictionary.encode(term)
+    functions = {NamedNode("http://ex/it"): lambda: term}
+    for aspect, text in [
+        (Aspect.TEXT, "STR(?t)"),
+        (Aspect.DATATYPE, "STR(DATATYPE(?t))"),
+        (Aspect.LANGUAGE, "LANG(?t)"),
+    ]:
+        query = f"SELECT ({text} AS ?v) {{ BIND(<http://ex/it>() AS ?t) }}"
+        found = Store().query(query, custom_functions=functions)
+        assert isinstance(found, QuerySolutions)
+        assert order.place(id, aspect).term == next(found)["v"]
