@@ -108,13 +108,16 @@ class ToldGone(KeldaError):
 class Host:
     """A connection to the host of a shard, which is started if need be (and `start` lets it)."""
 
-    def __init__(self, run: Run, shard: int, *, start: bool = True, executor: int | None = None) -> None:
+    def __init__(self, run: Run, shard: int, *, start: bool = True, path: str | None = None) -> None:
         self.run, self.shard = run, shard
-        self.executor = executor or int(os.environ.get(EXECUTOR) or os.getppid())
+        self._executor = int(os.environ.get(EXECUTOR) or os.getppid())
+        self.path = path or self._door()
+        self._socket = self._connect(start)
+
+    def _door(self) -> str:
         folder = Path(tempfile.gettempdir(), f"kelda-hosts-{os.getuid()}")
         folder.mkdir(mode=0o700, exist_ok=True)
-        self.path = str(folder / f"{self.executor}-{run.id[:12]}-{shard}.sock")
-        self._socket = self._connect(start)
+        return str(folder / f"{self._executor}-{self.run.id[:12]}-{self.shard}.sock")
 
     def _connect(self, start: bool) -> socket.socket:
         door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -129,7 +132,7 @@ class Host:
                     raise ConnectionRefusedError(f"there is no host of shard {self.shard}") from None
                 if not started:
                     Path(self.path).unlink(missing_ok=True)
-                    _start(self.path, self.run, self.shard, self.executor)
+                    _start(self.path, self.run, self.shard, self._executor)
                     started = True
                 elif time.monotonic() > until:
                     raise KeldaError(f"the host of shard {self.shard} did not start: {self.path}") from None
@@ -179,13 +182,13 @@ class AtHost:
     """Where the answers of a batch are to be had."""
 
     shard: int
-    executor: int
+    path: str  # of the host's socket: the driver may have another folder for such things
     stamp: Stamp
 
     def fetch(self, run: Run) -> bytes:
         """The answers; raises `ToldGone` if the host is not there any more."""
         try:
-            with closing(Host(run, self.shard, start=False, executor=self.executor)) as host:
+            with closing(Host(run, self.shard, start=False, path=self.path)) as host:
                 return host.told(self.stamp)
         except (ConnectionError, OSError) as problem:
             raise ToldGone(f"the host of shard {self.shard} has gone with its answers") from problem

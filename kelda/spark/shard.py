@@ -73,7 +73,7 @@ class ShardState(StatefulProcessor):
                 host.stand_up(before, *self._kept(memory))
                 reply = host.take(batch, before, parcels)
             assert reply is not None
-            at = AtHost(shard, host.executor, reply.stamp)
+            at = AtHost(shard, host.path, reply.stamp)
             return reply, pickle.dumps(at) if self.near else host.told(reply.stamp)
 
         return at_host(self.run, shard, ask)
