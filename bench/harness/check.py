@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -11,13 +12,14 @@ from kelda.engine.answer import Answer
 from kelda.engine.reference import ReferenceEvaluator
 from kelda.rdf.framing import read_events
 
+_BLANK = re.compile(r"_:\w+")
 SOME = 10  # answers: equality of fewer says little
 
 Asked = Callable[[Piece], list[Answer]]
 
 
 def fingerprint(answers: Iterable[Answer]) -> Counter[str]:
-    """The answers as a bag. Order within an instant is nobody's promise."""
+    """The answers as a bag. Order within an instant is nobody's promise, nor are labels of blank nodes."""
     return Counter(
         repr(
             (
@@ -26,7 +28,7 @@ def fingerprint(answers: Iterable[Answer]) -> Counter[str]:
                 a.sign,
                 sorted((a.bindings or {}).items()),
                 a.boolean,
-                sorted(map(str, a.triples or ())),
+                sorted(_BLANK.sub("_:", str(triple)) for triple in a.triples or ()),
             )
         )
         for a in answers
