@@ -27,9 +27,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -207,18 +207,17 @@ def against(
         only = FAMILY.query(name).streams
         data = folder / "-".join([*map(_file, only), str(triples)])
         ours = throughput(data, [name], triples, shards, batch_events, master, only=only)
-        files, stored = sorted(data.glob("*.tsnt")), str(data / "stored.nt")
-
-        def by_hand(files: Sequence[Path], batch: int, **how: str) -> dict[str, Any]:
-            paths = [str(file) for file in files]
-            return run_baseline(name, paths, stored, master=master, batch_triples=batch, **how)  # noqa: B023
-
+        files, stored = list(map(str, sorted(data.glob("*.tsnt")))), str(data / "stored.nt")
+        by_hand = partial(run_baseline, name, stored=stored, master=master)
         if name in JOINS:
             some = head(data, JOINS[name], folder / f"{data.name}-head-{JOINS[name]}")
             batch = min(batch_events, 200_000)
-            ways = [by_hand(files, batch_events, way="again"), by_hand(some, batch, way="join")]
+            ways = [
+                by_hand(files, batch_triples=batch_events, way="again"),
+                by_hand(list(map(str, some)), batch_triples=batch, way="join"),
+            ]
         else:
-            ways = [by_hand(files, batch_events)]
+            ways = [by_hand(files, batch_triples=batch_events)]
         rate = float(ours["triples_per_second"])  # type: ignore[arg-type]
         found.append(
             {

@@ -326,7 +326,7 @@ class _Offer:
     parcels: list[bytes]
     batch: int | None
     after: bytes | None
-    tried: bool = False  # to take it ahead, which is done once
+    tried: bool = False  # to take it: only once ahead, and not after it was asked for
 
 
 class _Served:
@@ -445,7 +445,7 @@ class _Served:
             try:
                 self._step(offer.ticket, offer.parcels, before[0] + 1, before)
             except Exception:  # noqa: BLE001 - it is raised when the batch is asked for: it is taken again then
-                continue
+                traceback.print_exc()
 
     def _next(self) -> _Offer | None:
         for offer in self._offers:
@@ -461,6 +461,7 @@ class _Served:
             return None, given
         for offer in self._offers:
             if [offer.ticket] == given:
+                offer.tried = True  # who asks takes it now, and is told what is wrong with it
                 return offer.ticket, offer.parcels
         raise ParcelsGone("the parcels of this batch were lost with a process; Spark reads them again")
 

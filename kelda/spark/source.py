@@ -23,6 +23,7 @@ import zstandard
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
+from kelda.errors import KeldaError
 from kelda.rdf.framing import RECORDS
 from kelda.runner.job import StreamSource
 from kelda.runner.sources import Offset, Piece, Reader, open_reader
@@ -184,7 +185,10 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 made = self._parcels(self._pieces(begin, until), version)
                 for host, parcels in zip(self._met(), made, strict=True):
                     host.offer_next(ticket, parcels, after=after)
-            except Exception:  # noqa: BLE001 - the task reads it then, and says what is wrong
+            except (
+                OSError,
+                KeldaError,
+            ):  # no host, or no such text: the task reads it then, and says what is wrong
                 self._hosts = []
                 return False
             return True
