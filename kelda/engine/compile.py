@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields, replace
+from functools import reduce
 from itertools import count
 
 import numpy as np
 
+from kelda.engine.answer import Value
 from kelda.engine.compile_paths import Paths, repeats_are_open
+from kelda.engine.deltas import Ids
 from kelda.engine.expressions import Compiled, Expressions, supports
 from kelda.engine.intervals import Intervals, StatedIntervals
-from kelda.engine.join_groups import JoinGroups, JoinReader, Relation
+from kelda.engine.join_groups import JoinGroups, JoinReader
 from kelda.engine.nodes import (
     Extended,
     Filtered,
@@ -33,6 +36,7 @@ from kelda.engine.operators.antijoin import AntiJoin
 from kelda.engine.operators.distinct import Distinct
 from kelda.engine.ownership import Owner
 from kelda.engine.partly_bound import Sides, sides, united, words
+from kelda.engine.relations import Picked, Relation
 from kelda.engine.sharing import Parameters
 from kelda.engine.stated_time import StatedWindow
 from kelda.engine.top import Top
@@ -165,14 +169,32 @@ class Incremental:
 
     def stored_node(self, pattern: A.Pattern) -> Stored:
         """A stored sub-query as a node."""
-        columns, rows = self.stored(pattern)
-        if self.parameters is not None and not set(columns).isdisjoint(self.parameters.columns):
+        if self._constants_in(pattern):
             raise NotIncremental("a stored part whose constants no window is joined with, for many queries")
-        return Stored(columns, rows, again=lambda: self.stored(pattern)[1])
+        return Stored(self.stored(pattern), again=lambda: self.stored(pattern))
 
-    def stored(self, pattern: A.Pattern) -> tuple[tuple[str, ...], np.ndarray]:
+    def _constants_in(self, pattern: A.Pattern) -> tuple[A.Var, ...]:
+        """The constants that queries of this shape differ in, of those in a pattern."""
+        if self.parameters is None:
+            return ()
+        mine = {column(v): v for v in visible_vars(pattern)}
+        return tuple(mine[name] for name in self.parameters.columns if name in mine)
+
+    def relation(self, pattern: A.Pattern) -> Relation | Picked:
+        """A stored sub-query to be joined with windows. Of one with constants, only what they pick."""
+        constants = self._constants_in(pattern)
+        if not constants or certainly_bound(pattern) != visible_vars(pattern):
+            return self.stored(pattern)
+
+        def pick(ids: Ids) -> Ids:
+            rows = tuple(zip(*(self.dictionary.terms(values) for values in ids), strict=True))
+            return self.stored(A.Join(A.Values(constants, rows), pattern)).rows
+
+        return Picked(tuple(map(column, _variables(pattern))), tuple(map(column, constants)), pick)
+
+    def stored(self, pattern: A.Pattern) -> Relation:
         """A stored sub-query, asked once: its columns and rows of ids."""
-        variables = tuple(sorted(visible_vars(pattern), key=lambda v: v.name))
+        variables = _variables(pattern)
         query = replace(
             self.query,
             form=A.Form.SELECT,
@@ -182,12 +204,14 @@ class Incremental:
         )
         found = evaluate(query, self.store)
         assert isinstance(found, Solutions)
-        columns = tuple(column(v) for v in variables)
+        columns = tuple(map(column, variables))
         rows = np.zeros((len(columns), len(found.rows)), np.int64)
+        ids: dict[Value | None, int] = {None: 0}
         for i, var in enumerate(variables):
-            name = variable_name(var)
-            rows[i] = [self.dictionary.encode(row[name]) if name in row else 0 for row in found.rows]
-        return columns, rows
+            values = [row.get(variable_name(var)) for row in found.rows]
+            ids |= {v: self.dictionary.encode(v) for v in set(values) if v is not None and v not in ids}
+            rows[i] = [ids[value] for value in values]
+        return Relation(columns, rows)
 
     # -------------------------------------------------------------------- joins
 
@@ -205,6 +229,8 @@ class Incremental:
                 more += [(node, frozenset(node.columns)) for node in stated]
             elif isinstance(part, A.Triples) and reads is not None:
                 leaves += [self.leaf(t, reads) for t in part.patterns]
+            elif isinstance(part, A.Triples):
+                stored += [A.Triples((t,)) for t in part.patterns]
             elif not self.reads_windows(part, reads):
                 stored.append(part)
             else:
@@ -213,16 +239,19 @@ class Incremental:
         if self.stored_may_change:  # only a join of deltas can follow
             more += [(self.stored_node(p), frozenset(map(column, certainly_bound(p)))) for p in stored]
             stored = []
-        relations = [(*self.stored(p), p) for p in stored]
-        shared = _shared_columns([tuple(leaf.columns) for leaf in leaves] + [r[0] for r in relations])
-        apart = [r for r in relations if not leaves or shared & (set(r[0]) - _bound_in(r[:2]))]
-        relations = [r for r in relations if not any(r is other for other in apart)]
+        relations = [(self.relation(p), p) for p in stored]
+        names = [tuple(leaf.columns) for leaf in leaves] + [r.columns for r, _ in relations]
+        shared = _shared_columns(names)
+        apart = [p for r, p in relations if not leaves or shared & (set(r.columns) - r.bound)]
+        joined = [r for r, p in relations if not any(p is other for other in apart)]
         if leaves:
             is_graph = self.query.dialect is not A.Dialect.CQELS
-            joined = self.windows_joined(leaves, [r[:2] for r in relations], is_graph)
-            surely = [frozenset(leaf.columns) for leaf in leaves] + [_bound_in(r[:2]) for r in relations]
-            more.insert(0, (joined, frozenset(self._whose).union(*surely)))
-        more += [(self.stored_node(p), _bound_in((columns, rows))) for columns, rows, p in apart]
+            node = self.windows_joined(leaves, joined, is_graph)
+            surely = [frozenset(leaf.columns) for leaf in leaves] + [r.bound for r in joined]
+            more.insert(0, (node, frozenset(self._whose).union(*surely)))
+        for p in apart:
+            stored_node = self.stored_node(p)
+            more.append((stored_node, stored_node.relation.bound))
         for part in others:
             other = self.pattern(_unwrapped(part), _window_of(part, window))
             whose = frozenset(self._whose) & set(other.columns)
@@ -236,7 +265,7 @@ class Incremental:
             bound |= other_bound
         return node
 
-    def windows_joined(self, leaves: list[WindowLeaf], stored: list[Relation], graph: bool) -> Node:
+    def windows_joined(self, leaves: list[WindowLeaf], stored: list[Relation | Picked], graph: bool) -> Node:
         """Patterns over windows and stored relations joined, together with other queries if that can be."""
         if self.parameters is not None:
             return JoinWindows(leaves, stored, graph, self.parameters)
@@ -484,6 +513,11 @@ def column(var: A.Var) -> str:
     return var.name
 
 
+def _variables(pattern: A.Pattern) -> tuple[A.Var, ...]:
+    """The variables of a stored sub-query, in the order of its columns."""
+    return tuple(sorted(visible_vars(pattern), key=lambda v: v.name))
+
+
 def certainly_bound(pattern: A.Pattern) -> frozenset[A.Var]:
     """The variables that every solution of the pattern binds."""
     match pattern:
@@ -529,16 +563,21 @@ def _unwrapped(part: A.Pattern) -> A.Pattern:
 
 
 def _connected(patterns: list[A.Pattern]) -> list[A.Pattern]:
-    """Stored parts that share variables, joined: the store is asked once for each group."""
+    """Stored parts that share variables, joined: the store is asked once for each group. What shares none
+    stays apart: together they would be a product."""
     groups: list[A.Pattern] = []
     for pattern in patterns:
         mine = visible_vars(pattern)
         touching = [g for g in groups if visible_vars(g) & mine]
         groups = [g for g in groups if not any(g is t for t in touching)]
-        for other in touching:
-            pattern = A.Join(other, pattern)
-        groups.append(pattern)
+        groups.append(reduce(_joined, [*touching, pattern]))
     return groups
+
+
+def _joined(left: A.Pattern, right: A.Pattern) -> A.Pattern:
+    if isinstance(left, A.Triples) and isinstance(right, A.Triples):
+        return A.Triples(left.patterns + right.patterns)
+    return A.Join(left, right)
 
 
 def _shared_columns(leaves: list[tuple[str, ...]]) -> set[str]:
@@ -570,9 +609,3 @@ def _filter_on_top(pattern: A.Pattern) -> tuple[A.Pattern, A.Expr | None]:
         case A.InWindow(window, A.Filter(condition, inner)) if supports(condition):
             return A.InWindow(window, inner), condition
     return pattern, None
-
-
-def _bound_in(relation: tuple[tuple[str, ...], np.ndarray]) -> frozenset[str]:
-    """The columns of a stored relation that all its rows bind."""
-    columns, rows = relation
-    return frozenset(name for i, name in enumerate(columns) if (rows[i] != 0).all())

@@ -19,8 +19,8 @@ import numpy as np
 from kelda.engine.deltas import Deltas, Ids
 from kelda.engine.expressions import Compiled
 from kelda.engine.nodes import JoinWindows, Node, Step, WindowLeaf
+from kelda.engine.relations import Picked, Relation
 
-Relation = tuple[tuple[str, ...], Ids]  # columns, and rows of ids
 Key = tuple[object, ...]
 
 
@@ -77,13 +77,13 @@ class JoinGroups:
         self._open: dict[Key, JoinGroup] = {}
 
     def reader(
-        self, leaves: Sequence[WindowLeaf], stored: Sequence[Relation], graph: bool, query: str
+        self, leaves: Sequence[WindowLeaf], stored: Sequence[Relation | Picked], graph: bool, query: str
     ) -> JoinReader:
         """The join of some patterns and relations, for a query: that of an equal group, if there is one."""
         leaves = sorted(leaves, key=_pattern)
         names: dict[str, int] = {}
         described = [_described(leaf, names) for leaf in leaves]
-        relations = [(tuple(_number(c, names) for c in columns), _content(rows)) for columns, rows in stored]
+        relations = [(tuple(_number(c, names) for c in r.columns), _content(r.rows)) for r in stored]
         key: Key = (graph, *described, *relations)
         if key not in self._open:
             self._open[key] = JoinGroup(JoinWindows(leaves, list(stored), graph))

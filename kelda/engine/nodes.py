@@ -14,6 +14,7 @@ from kelda.engine.intervals import CountIntervals, Intervals, StreamRows, TimeIn
 from kelda.engine.intervals_kernels import matching
 from kelda.engine.keyset import KeySet
 from kelda.engine.ownership import Owner
+from kelda.engine.relations import Picked, Relation
 from kelda.engine.sharing import Parameters
 from kelda.engine.window_join import Leaf, NewRows, WindowJoin
 from kelda.plan.shape import QUERY
@@ -111,13 +112,13 @@ class JoinWindows(Node):
     def __init__(
         self,
         windows: list[WindowLeaf],
-        stored: list[tuple[tuple[str, ...], Ids]],
+        stored: list[Relation | Picked],
         graph: bool,
         parameters: Parameters | None = None,
     ) -> None:
         super().__init__()
         leaves = [Leaf(tuple(w.columns), graph=graph) for w in windows]
-        leaves += [Leaf(columns, stored=rows) for columns, rows in stored]
+        leaves += [Leaf(relation.columns, stored=relation.rows) for relation in stored]
         # Of the parameters' columns, those that are compared here.
         self._compared: list[int] = []
         if parameters is not None:
@@ -129,24 +130,37 @@ class JoinWindows(Node):
             self._compared.insert(0, 0)  # and whose row it is
             names = tuple(parameters.columns[i] for i in self._compared)
             leaves.append(Leaf(names, stored=np.zeros((len(names), 0), np.int64)))
-        for columns, rows in stored:  # a row that no stored row can match is not even kept
-            for name, ids in zip(columns, rows, strict=True):
-                readers = [(w, w.columns[name]) for w in windows if name in w.columns]
-                if readers:
-                    keys = KeySet()
-                    keys.add(np.unique(ids))
-                for window, position in readers:
-                    window.among.append((position, keys))
         self.windows = windows
         self.parameters = parameters
+        self._stored = stored
+        # Per stored relation, the values of the columns that windows have too: a row of a window with none
+        # of them is not even kept.
+        self._values: list[dict[int, KeySet]] = [{} for _ in stored]
+        for relation, values in zip(stored, self._values, strict=True):
+            for i, name in enumerate(relation.columns):
+                for window in (w for w in windows if name in w.columns):
+                    window.among.append((window.columns[name], values.setdefault(i, KeySet())))
+            _note(values, relation.rows)
         # Per leaf and query that was let in, the first row that it may see.
         self._since = np.zeros((len(leaves), 0), np.int64)
         self.join = WindowJoin(leaves)
         self.columns = (*self.join.columns, QUERY) if self._routes else self.join.columns
+        if parameters is not None:
+            parameters.readers.append(self._pick)
 
     def require(self, condition: Compiled) -> None:
         """Only results for which the condition holds."""
         self.join.conditions.append(condition.holds)
+
+    def _pick(self, constants: Ids) -> None:
+        """More queries come: the stored rows that their constants pick."""
+        assert self.parameters is not None
+        places = {name: i for i, name in enumerate(self.parameters.columns[1:])}
+        for i, relation in enumerate(self._stored):
+            if isinstance(relation, Picked):
+                rows = relation.more(constants[[places[name] for name in relation.constants]])
+                self.join.add_stored(len(self.windows) + i, rows)
+                _note(self._values[i], rows)
 
     def _admit(self, parameters: Parameters) -> None:
         """Let queries in that were registered since the last step."""
@@ -230,28 +244,28 @@ class JoinWindows(Node):
 class Stored(Node):
     """A stored sub-query: there from the beginning, and asked again (`again`) when stored graphs change."""
 
-    def __init__(self, columns: tuple[str, ...], rows: Ids, again: Callable[[], Ids]) -> None:
+    def __init__(self, relation: Relation, again: Callable[[], Relation]) -> None:
         super().__init__()
-        self.columns, self._rows, self._again = columns, rows, again
-        self._news = self._signed(rows, NEVER, 1)
+        self.columns, self.relation, self._again = relation.columns, relation, again
+        self._news = self._signed(relation, NEVER, 1)
 
     def refresh(self, time: int) -> None:
         """The stored graphs have changed: what differs is new at `time`."""
-        rows = self._again()
-        changes = [self._signed(self._rows, time, -1), self._signed(rows, time, 1)]
+        relation = self._again()
+        changes = [self._signed(self.relation, time, -1), self._signed(relation, time, 1)]
         self._news = Deltas.concat([self._news, *changes], self.columns).consolidated()
-        self._rows = rows
+        self.relation = relation
 
-    def _signed(self, rows: Ids, time: int, sign: int) -> Deltas:
-        size = rows.shape[1]
-        return Deltas(self.columns, np.full(size, time), np.full(size, sign), rows)
+    def _signed(self, relation: Relation, time: int, sign: int) -> Deltas:
+        size = relation.rows.shape[1]
+        return Deltas(self.columns, np.full(size, time), np.full(size, sign), relation.rows)
 
     def advance(self, step: Step) -> Deltas:
         news, self._news = self._news, Deltas.empty(self.columns)
         return news
 
     def say(self) -> str:
-        return f"stored relation of {self._rows.shape[1]} rows"
+        return f"stored relation of {self.relation.rows.shape[1]} rows"
 
 
 class Filtered(Node):
@@ -357,6 +371,12 @@ class Operated(Node):
 
     def say(self) -> str:
         return self._words
+
+
+def _note(values: dict[int, KeySet], rows: Ids) -> None:
+    """Add the values of some columns of new rows to what is known of them."""
+    for i, keys in values.items():
+        keys.add(np.unique(rows[i]))
 
 
 _NOTHING = np.zeros(0, np.int64)

@@ -10,6 +10,7 @@ how many rows it has let in, so each sees every query once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,6 +37,7 @@ class Parameters:
     registered: Ids = field(default_factory=lambda: np.zeros(0, np.int64))  # where the clock stood then
     names: list[str] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)  # of those that are registered now
+    readers: list[Callable[[Ids], None]] = field(default_factory=list)  # are told the constants that come
     _parts: list[Ids] = field(init=False)  # the relation, in the pieces in which it came
 
     def __post_init__(self) -> None:
@@ -51,6 +53,8 @@ class Parameters:
     def add(self, names: list[str], constants: Ids, sizes: dict[str, Ids], now: int) -> None:
         """More queries: `constants` is (constants, queries), `sizes` one array per window. They see the
         stream after `now`."""
+        for told in self.readers:  # may fail: nothing has changed then
+            told(constants)
         count = len(names)
         numbers = np.arange(len(self.names) + 1, len(self.names) + count + 1)
         self.names += names
