@@ -36,8 +36,8 @@ from tests.crash.processes import marked
 PREFIX = "PREFIX : <http://ex/>\n"
 QUERIES = {
     "pairs": """SELECT ?s (COUNT(*) AS ?n) {
-        STREAM :seen [RANGE 20s SLIDE 2s] { ?s :at ?place } STREAM :said [RANGE 20s SLIDE 2s] { ?s :says ?what }
-        } GROUP BY ?s""",
+        STREAM :seen [RANGE 20s SLIDE 2s] { ?s :at ?place }
+        STREAM :said [RANGE 20s SLIDE 2s] { ?s :says ?what } } GROUP BY ?s""",
     "places": "SELECT ?place (COUNT(?s) AS ?n) { STREAM :seen [RANGE 10s SLIDE 5s] { ?s :at ?place } } "
     "GROUP BY ?place",
 }

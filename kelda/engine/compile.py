@@ -11,9 +11,6 @@ from dataclasses import fields, replace
 from functools import reduce
 from itertools import count
 
-import numpy as np
-
-from kelda.engine.answer import Value
 from kelda.engine.compile_paths import Paths, repeats_are_open
 from kelda.engine.deltas import Ids
 from kelda.engine.expressions import Compiled, Expressions, supports
@@ -30,7 +27,7 @@ from kelda.engine.nodes import (
     United,
     WindowLeaf,
 )
-from kelda.engine.oneshot import Solutions, evaluate
+from kelda.engine.oneshot import evaluate, evaluate_ids
 from kelda.engine.operators.aggregate import AggregateSpec, GroupBy
 from kelda.engine.operators.antijoin import AntiJoin
 from kelda.engine.operators.distinct import Distinct
@@ -42,7 +39,7 @@ from kelda.engine.stated_time import StatedWindow
 from kelda.engine.top import Top
 from kelda.errors import KeldaError
 from kelda.lang import algebra as A
-from kelda.lang.to_sparql import variable_name, visible_vars
+from kelda.lang.to_sparql import visible_vars
 from kelda.lang.walk import nodes
 from kelda.plan.shape import QUERY
 from kelda.rdf.dictionary import Dictionary
@@ -202,16 +199,8 @@ class Incremental:
             windows=(),
             dataset=self._stored_dataset(),
         )
-        found = evaluate(query, self.store)
-        assert isinstance(found, Solutions)
         columns = tuple(map(column, variables))
-        rows = np.zeros((len(columns), len(found.rows)), np.int64)
-        ids: dict[Value | None, int] = {None: 0}
-        for i, var in enumerate(variables):
-            values = [row.get(variable_name(var)) for row in found.rows]
-            ids |= {v: self.dictionary.encode(v) for v in set(values) if v is not None and v not in ids}
-            rows[i] = [ids[value] for value in values]
-        return Relation(columns, rows)
+        return Relation(columns, evaluate_ids(query, self.store, self.dictionary.encode))
 
     # -------------------------------------------------------------------- joins
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 from pyoxigraph import (
     BlankNode,
     DefaultGraph,
@@ -16,6 +20,7 @@ from pyoxigraph import (
 )
 
 from kelda.engine.answer import Value
+from kelda.engine.deltas import Ids
 from kelda.engine.functions import check_functions
 from kelda.lang import algebra as A
 from kelda.lang.to_sparql import (
@@ -41,15 +46,39 @@ class Solutions:
 
 Result = Solutions | bool | list[Triple]
 
+MANY_TERMS = 1 << 20  # whose ids are remembered while a table is read
+
 MERGE = WINDOW_PREFIX + "merge"
 
 
 def evaluate(query: A.Query, store: GraphStore, *, now: int | None = None) -> Result:
     """Answer `query` (which has no windows) over `store`. `now` (ms) fixes NOW()."""
+    return ask(store, _text(query, store, now), query)
+
+
+def evaluate_ids(query: A.Query, store: GraphStore, encode: Callable[[Value], int]) -> Ids:
+    """The table of a SELECT as ids, a row of the answer for each variable; 0 where it is unbound."""
+    with _asked(store, _text(query, store, None), query) as found:
+        assert isinstance(found, QuerySolutions)
+        columns = [(i, array("q")) for i, _ in _shown(found)]
+        known: dict[Value | None, int] = {None: 0}
+        size = 0
+        for solution in found:
+            size += 1
+            if len(known) > MANY_TERMS:
+                known = {None: 0}
+            for i, ids in columns:
+                value = solution[i]
+                if value not in known:
+                    known[value] = encode(from_store(value))
+                ids.append(known[value])
+    return np.array([np.asarray(ids) for _, ids in columns], np.int64).reshape(len(columns), size)
+
+
+def _text(query: A.Query, store: GraphStore, now: int | None) -> str:
     check_functions(query)
     at = None if now is None else ms_to_literal(now)
-    text = to_sparql(query, now=at, named_graphs=named_graphs(query, store), exact=store.exact)
-    return ask(store, text, query)
+    return to_sparql(query, now=at, named_graphs=named_graphs(query, store), exact=store.exact)
 
 
 def named_graphs(query: A.Query, store: GraphStore) -> tuple[NamedNode, ...] | None:
@@ -75,6 +104,19 @@ def ask(
     """Run SPARQL text over the query's dataset, to which windows are added as named graphs.
 
     `default_windows` names a graph that belongs to the default graph and shares no triple with it."""
+    with _asked(store, text, query, windows, default_windows) as found:
+        return _result(found)
+
+
+@contextmanager
+def _asked(
+    store: GraphStore,
+    text: str,
+    query: A.Query,
+    windows: tuple[WindowGraph, ...] = (),
+    default_windows: str | None = None,
+) -> Iterator[QueryBoolean | QuerySolutions | QueryTriples]:
+    """What the store answers, to be read inside."""
     default, named = query.dataset.default, query.dataset.named
     default_graphs: list[NamedNode | BlankNode | DefaultGraph] = (
         [DefaultGraph()] if default is None else list(default)
@@ -91,8 +133,7 @@ def ask(
         for window in windows:
             named_graphs += [NamedNode(window.graph), NamedNode(window.rows)]
     try:
-        found = store.query(text, base=query.base, default_graphs=default_graphs, named_graphs=named_graphs)
-        return _result(found)
+        yield store.query(text, base=query.base, default_graphs=default_graphs, named_graphs=named_graphs)
     finally:
         if merged:
             store.remove_graph(MERGE)
@@ -108,8 +149,7 @@ def _result(found: QueryBoolean | QuerySolutions | QueryTriples) -> Result:
 
 
 def _table(found: QuerySolutions) -> Solutions:
-    names = [v.value for v in found.variables]
-    shown = [(i, n) for i, n in enumerate(names) if not n.startswith(NOTHING)]
+    shown = _shown(found)
     rows = []
     for solution in found:
         row = {}
@@ -119,6 +159,12 @@ def _table(found: QuerySolutions) -> Solutions:
                 row[name] = from_store(value)
         rows.append(row)
     return Solutions([n for _, n in shown], rows)
+
+
+def _shown(found: QuerySolutions) -> list[tuple[int, str]]:
+    """The places and names of the variables that were asked for."""
+    names = [v.value for v in found.variables]
+    return [(i, name) for i, name in enumerate(names) if not name.startswith(NOTHING)]
 
 
 def instantiate(template: tuple[A.TriplePattern, ...], row: dict[str, Value], fresh: str) -> list[Triple]:

@@ -3,14 +3,15 @@
 A *segment* is what one step delivered: the rows of each stream with their terms. The engine's state is a
 function of the rows that stand in windows, so an evaluator that is fed the segments again, from the
 oldest that any window needs, is the same as one that has seen everything. `Keeper` tells which segments
-those are; `Memory` is the little that is not in rows: clocks, numbering, and what waits for its instant.
+those are, and which part of a new one (of a large batch and small windows, only its end); `Memory` is the
+little that is not in rows: clocks, numbering, and what waits for its instant.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,26 @@ class Keeper:
                     del known[:-2]
         return span
 
+    def rest(self, step: Step, since: int) -> tuple[Step, int]:
+        """The end of a step that has been taken without a beginning that no window needs, and the instant up
+        to which that goes: a step may be cut at any instant. (It is looked for at a few instants only.)"""
+        first = min(int(rows.time[0]) for rows in step.rows.values() if len(rows))
+        if any(isinstance(i, StatedIntervals) for n in self.evaluator.networks() for _, i in n.streams):
+            return step, since
+        instants = np.linspace(first - 1, step.until, CUTS + 1).astype(np.int64)
+        low, high = 0, CUTS  # nothing up to the one is needed; something up to the other may be
+        look = 1  # first: most often windows are longer than a step
+        while high - low > 1:
+            if self.needs(_span_until(step, int(instants[look]))):
+                high = look
+            else:
+                low = look
+            look = (low + high) // 2
+        if not low:
+            return step, since
+        until = int(instants[low])
+        return replace(step, rows={stream: _after(rows, until) for stream, rows in step.rows.items()}), until
+
     def needs(self, span: Span) -> bool:
         """Whether some window may still need a row of the segment."""
         now = self.evaluator.now
@@ -166,6 +187,25 @@ class Keeper:
                     return True  # its memory does not reach back to `since`
                 gone = intervals.seen - len(intervals.history) + after - intervals.count - intervals.step
                 return (row if intervals.by_triple else event) - (intervals.first or 0) >= gone
+
+
+CUTS = 16  # instants of a step at which it may be cut
+
+
+def _span_until(step: Step, instant: int) -> Span:
+    """The span of the rows up to an instant."""
+    last = {}
+    for stream, rows in step.rows.items():
+        count = int(np.searchsorted(rows.time, instant, "right"))
+        if count:
+            last[stream] = (instant, int(rows.row[count - 1]), int(rows.event[count - 1]))
+    return Span(last)
+
+
+def _after(rows: StreamRows, instant: int) -> StreamRows:
+    """The rows after an instant."""
+    first = int(np.searchsorted(rows.time, instant, "right"))
+    return StreamRows(*(getattr(rows, part.name)[first:] for part in fields(rows)))
 
 
 # ------------------------------------------------------------------------------ the rest

@@ -112,6 +112,28 @@ class Dictionary:
             assert status == NEEDS_ROOM
             self.make_room(1, int(last[position] - first[position]))
 
+    def add_rows(
+        self,
+        columns: NDArray[np.int64],
+        spans: NDArray[np.int32],
+        rows: NDArray[np.int64],
+        text: NDArray[np.uint8],
+    ) -> None:
+        """Know the terms of some rows of statements, as a scan of `text` leaves these: the ids of s, p, o, g,
+        and where each begins and ends (0: known already)."""
+        seed, place = np.uint64(self.seed), 0
+        while True:
+            status, place, part, entry = kernels.intern_rows(
+                *self._tables, seed, columns, spans, rows, text, place
+            )
+            if status == DONE:
+                return
+            if status == COLLISION:
+                begin, end = spans[2 * part : 2 * part + 2, rows[place]]
+                self.collision(entry, text[begin:end].tobytes())
+            assert status == NEEDS_ROOM
+            self.make_room(4, entry)
+
     def _intern(self, id: int, check: int, text: NDArray[np.uint8]) -> None:
         self.make_room(1, text.size)
         entry = kernels.intern_array(*self._tables, id, check, text)

@@ -221,6 +221,32 @@ def intern_spans(slots, ids, offsets, arena, counts, seed, given, buf, starts, e
 
 
 @njit(cache=True, nogil=True)
+def intern_rows(slots, ids, offsets, arena, counts, seed, columns, spans, rows, buf, first):  # type: ignore[no-untyped-def]
+    """Intern the terms of some rows, from the row at place `first` on: `columns` has the ids of s, p, o, g,
+    `spans` where each begins and ends in `buf` (ends at 0: it is known).
+
+    Returns (status, place, part, entry): as `intern_spans`, with the place of the row and the part of it.
+    """
+    text = buf.ctypes.data
+    for i in range(first, rows.shape[0]):
+        row = rows[i]
+        size = 0
+        for part in range(4):
+            size += spans[2 * part + 1, row] - spans[2 * part, row]
+        if not has_room(slots, arena, counts, 4, size):
+            return NEEDS_ROOM, i, 0, size
+        for part in range(4):
+            start, end = np.int64(spans[2 * part, row]), np.int64(spans[2 * part + 1, row])
+            if columns[part, row] > 0 and end > 0:
+                check = check_of(text, start, end, seed)
+                id = columns[part, row]
+                entry = intern(slots, ids, offsets, arena, counts, id, check, text, start, end)
+                if entry < 0:
+                    return COLLISION, i, part, -1 - entry
+    return DONE, rows.shape[0], 0, 0
+
+
+@njit(cache=True, nogil=True)
 def find(slots, wanted):  # type: ignore[no-untyped-def]
     """The entry of each wanted id, -1 where there is none."""
     mask = slots.shape[0] - 1

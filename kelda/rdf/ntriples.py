@@ -69,10 +69,7 @@ class Block:
 
     def know(self, rows: NDArray[np.int64]) -> None:
         """Have the terms of these statements in the dictionary."""
-        spans = self.spans[:, rows]
-        ids, starts, ends = self.columns[:4, rows].ravel(), spans[0::2].ravel(), spans[1::2].ravel()
-        hashed = (ids > 0) & (ends > 0)
-        self.dictionary.add_batch(ids[hashed], self.text, starts[hashed], ends[hashed])
+        self.dictionary.add_rows(self.columns, self.spans, rows, self.text)
 
 
 def blocks(

@@ -221,8 +221,8 @@ class Shard:
             answers = [a for a in answers if a.query not in self._warming]
         put = {}
         for step, since in self._taken:
-            put[self._next] = pack_step(step, since, evaluator.dictionary)
             self._spans[self._next] = (self.version, self.keeper.span(step))
+            put[self._next] = pack_step(*self.keeper.rest(step, since), evaluator.dictionary)
             self._next += 1
         self._taken.clear()
         removed = self._expired()

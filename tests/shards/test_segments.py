@@ -174,3 +174,20 @@ def test_shards_stand_up_in_another_process(tmp_path: Path) -> None:
         found = pool.apply(_goes_on, (stored, local.batch, local.catalog, local.kept))
     assert found == _rest(local)
     assert {json.loads(line)["query"] for line in found} == {"q0", "q1", "q2", "q3"}
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_of_a_large_batch_and_a_small_window_the_end_is_kept(window: str) -> None:
+    text = f"SELECT * {{ STREAM :a {window} {{ ?x :p ?y }} }}"
+    found = {}
+    for crashing in (False, True):
+        local = one_shard(text, text.replace(":p", ":q"))
+        answers = local.push({STREAM: READING[:100]})
+        segments = [Segment.unpack(data) for _, data in local.kept[0].segments.values()]
+        assert sum(len(rows) for segment in segments for rows in segment.rows.values()) <= (
+            20 if "SESSION" not in window else 100
+        )
+        if crashing:
+            local.crash()
+        found[crashing] = bag(answers + local.push({STREAM: READING[100:]}, ends=[STREAM]))
+    assert found[True] == found[False]

@@ -19,6 +19,7 @@ from kelda.rdf.framings.messages import MessageSplitter
 from kelda.rdf.framings.ndjsonld import ContextLineSplitter
 from kelda.rdf.framings.nquads import RunSplitter
 from kelda.rdf.framings.tabular import RowSplitter
+from kelda.runner.sources.line_kernels import behind, count
 from kelda.runner.sources.runs import last_cut
 from kelda.runner.sources.spot import Spot
 from kelda.runner.sources.text import Text
@@ -261,13 +262,13 @@ class _Window:
 
 
 def _lines_in(data: bytes, end: int) -> int:
-    """The line feeds before `end`. NumPy counts them six times as fast as `bytes.count`."""
-    return int(np.count_nonzero(np.frombuffer(data, np.uint8, end) == 10)) if end else 0
+    """The line feeds before `end`."""
+    return int(count(np.frombuffer(data, np.uint8, end))) if end else 0
 
 
 def _behind_line(data: bytes, number: int) -> int:
     """Where that many lines have ended."""
-    return int(np.flatnonzero(np.frombuffer(data, np.uint8) == 10)[number - 1]) + 1
+    return int(behind(np.frombuffer(data, np.uint8), number))
 
 
 def _without_mark(data: bytes, place: Place) -> bytes:
