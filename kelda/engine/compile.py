@@ -200,7 +200,7 @@ class Incremental:
             dataset=self._stored_dataset(),
         )
         columns = tuple(map(column, variables))
-        return Relation(columns, evaluate_ids(query, self.store, self.dictionary.encode))
+        return Relation(columns, evaluate_ids(query, self.store, self.dictionary))
 
     # -------------------------------------------------------------------- joins
 

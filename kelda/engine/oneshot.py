@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from pyoxigraph import (
@@ -31,8 +31,10 @@ from kelda.lang.to_sparql import (
     to_sparql,
     variable_name,
 )
+from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.exact import from_store, triple_from_store
 from kelda.rdf.graphstore import GraphStore
+from kelda.rdf.ntriples import ids_of
 from kelda.rdf.times import ms_to_literal
 
 
@@ -46,7 +48,8 @@ class Solutions:
 
 Result = Solutions | bool | list[Triple]
 
-MANY_TERMS = 1 << 20  # whose ids are remembered while a table is read
+AT_ONCE = 1 << 14  # rows of a table that are made ids together
+MANY_TERMS = 1 << 20  # whose ids are remembered meanwhile
 
 MERGE = WINDOW_PREFIX + "merge"
 
@@ -56,23 +59,25 @@ def evaluate(query: A.Query, store: GraphStore, *, now: int | None = None) -> Re
     return ask(store, _text(query, store, now), query)
 
 
-def evaluate_ids(query: A.Query, store: GraphStore, encode: Callable[[Value], int]) -> Ids:
+def evaluate_ids(query: A.Query, store: GraphStore, dictionary: Dictionary) -> Ids:
     """The table of a SELECT as ids, a row of the answer for each variable; 0 where it is unbound."""
     with _asked(store, _text(query, store, None), query) as found:
         assert isinstance(found, QuerySolutions)
-        columns = [(i, array("q")) for i, _ in _shown(found)]
+        places = [i for i, _ in _shown(found)]
         known: dict[Value | None, int] = {None: 0}
-        size = 0
-        for solution in found:
-            size += 1
+        parts = [np.zeros((len(places), 0), np.int64)]
+        while some := list(islice(found, AT_ONCE)):
             if len(known) > MANY_TERMS:
                 known = {None: 0}
-            for i, ids in columns:
-                value = solution[i]
-                if value not in known:
-                    known[value] = encode(from_store(value))
-                ids.append(known[value])
-    return np.array([np.asarray(ids) for _, ids in columns], np.int64).reshape(len(columns), size)
+            part = np.empty((len(places), len(some)), np.int64)
+            for ids, place in zip(part, places, strict=True):
+                values = [solution[place] for solution in some]
+                fresh = [value for value in set(values) if value not in known]
+                terms = [from_store(value) for value in fresh if value is not None]
+                known.update(zip(fresh, ids_of(terms, dictionary), strict=True))
+                ids[:] = [known[value] for value in values]
+            parts.append(part)
+    return np.concatenate(parts, axis=1)
 
 
 def _text(query: A.Query, store: GraphStore, now: int | None) -> str:

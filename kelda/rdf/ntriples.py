@@ -15,7 +15,7 @@ Blank node labels are taken as they are written: keeping documents apart is the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,9 +27,11 @@ from kelda.rdf import ntriples_kernels as kernels
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject
 from kelda.rdf.hash_kernels import COLLISION, NEEDS_ROOM, PADDING
+from kelda.rdf.ids import Term
 
 _BLOCK = 1 << 19
 _SHOWN = 200
+MANY = 32  # terms: for fewer it is not worth to write their text
 _BAD_TIME = "a line must start with its time in milliseconds since 1970 (a whole number) and a tab"
 _ANY = np.zeros(0, np.int64)
 _PLACE = re.compile(r"^Parser error at line 1 (between )?")
@@ -138,6 +140,17 @@ def read(
         rejects += block.rejects
     s, p, o, g, t, lines = np.concatenate(parts, axis=1)
     return Columns(s, p, o, g, t if timed else None, lines, rejects)
+
+
+def ids_of(terms: Sequence[Term], dictionary: Dictionary) -> list[int]:
+    """The ids of terms, which the dictionary knows from now on. Many go as text, a dozen times as fast as one
+    by one."""
+    if len(terms) >= MANY:
+        text = "".join(f"<x:> <x:> {term} .\n" for term in terms).encode()
+        found: list[int] = read(text, dictionary, quads=False).o.tolist()
+        if len(found) == len(terms):  # else one cannot be written as N-Triples: an IRI that was never checked
+            return found
+    return [dictionary.encode(term) for term in terms]
 
 
 def _cut(view: memoryview, start: int, size: int) -> int:

@@ -16,8 +16,10 @@ from pyoxigraph import BaseDirection, BlankNode, DefaultGraph, Literal, NamedNod
 
 from kelda.errors import UsageError
 from kelda.rdf import ids
+from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.hash_kernels import hash_array
 from kelda.rdf.ids import Kind, decode_inline, encode, from_text, is_inline, text
+from kelda.rdf.ntriples import MANY, ids_of
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
@@ -296,3 +298,12 @@ def test_time_values(lexical: str) -> None:
 def test_short_strings_sort_as_their_ids_do() -> None:
     strings = sorted(["", "a", "ab", "b", "é", "zzzzzzz", "Z", "a b"], key=str.encode)
     assert [encode(Literal(s)) for s in strings] == sorted(encode(Literal(s)) for s in strings)
+
+
+@given(st.lists(literal, min_size=MANY, max_size=MANY + 8))
+def test_many_at_once(terms: list[ids.Term]) -> None:
+    every = [*terms, *HASHED, *(term for term, _ in INLINE)]
+    dictionary = Dictionary()
+    found = ids_of(every, dictionary)
+    assert found == [ids.encode(term) for term in every] == ids_of(every[:5], dictionary) + found[5:]
+    assert dictionary.terms(found) == every
