@@ -8,8 +8,7 @@ import time
 from typing import Any
 
 import numpy as np
-from pyoxigraph import NamedNode, RdfFormat
-from pyoxigraph import parse as parse_rdf
+from pyoxigraph import NamedNode
 
 from bench import indexes, latency, many
 from bench.harness import data
@@ -20,6 +19,7 @@ from kelda.engine.oneshot import Solutions, evaluate
 from kelda.lang import algebra as A
 from kelda.lang import parse
 from kelda.rdf import ntriples
+from kelda.rdf.graphs import load_graph
 from kelda.rdf.graphstore import GraphStore
 
 
@@ -60,7 +60,7 @@ def stored_join(rows: int, window: int, elements: int, batch: int, repeats: int 
         lines = (
             f"<urn:k{i}> <urn:q> <urn:v{i % 1000}> .\n" for i in range(first, min(first + 1_000_000, rows))
         )
-        store.bulk_extend(parse_rdf("".join(lines).encode(), RdfFormat.N_TRIPLES))
+        load_graph(store, "".join(lines).encode(), format="ntriples")
     loading = time.process_time() - begin
     rates, answers, registering, state = [], 0, 0.0, 0
     for _ in range(repeats):
@@ -230,10 +230,10 @@ def one_shot(query: str, users: int, triples: int, repeats: int) -> dict[str, An
     known = load("lsbench")
     store = GraphStore()
     for text in known.stored(scale=users):
-        store.bulk_extend(parse_rdf(text, RdfFormat.N_TRIPLES))
+        load_graph(store, text, format="ntriples")
     for block in known.stream(triples=triples, scale=users):
         lines = b"\n".join(line.partition(b"\t")[2] for line in block.text.splitlines())
-        store.bulk_extend(parse_rdf(lines, RdfFormat.N_TRIPLES))
+        load_graph(store, lines, format="ntriples")
     asked = parse(known.query(query).texts["sparql"], dialect="sparql")
     wall, cpu, answers = [], [], 0
     for _ in range(repeats + 1):

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pyoxigraph import RdfFormat, parse
 
 from bench.families.base import BenchQuery, Family
 from bench.harness import check, data
@@ -36,6 +35,7 @@ from kelda.lang import Prepared, prepare, term_from_text
 from kelda.lang.algebra import Output
 from kelda.rdf import ntriples
 from kelda.rdf.framing import read_events
+from kelda.rdf.graphs import load_graph
 from kelda.rdf.graphstore import GraphStore
 from kelda.runner.job import Job, QuerySpec, StreamSource
 from kelda.runner.reference_runner import run as run_by_definition
@@ -147,7 +147,7 @@ def in_process(ready: Ready) -> dict[str, Any]:
     load_ = ready.load
     begin = time.process_time()
     store = GraphStore()
-    store.bulk_extend(parse(ready.text, RdfFormat.N_TRIPLES))
+    load_graph(store, ready.text, format="ntriples")
     loading = time.process_time() - begin
     checked = _checked(ready, store)
     steps = ready.steps

@@ -15,6 +15,7 @@ from pyoxigraph import (
     QueryBoolean,
     QuerySolutions,
     QueryTriples,
+    RdfFormat,
     Store,
 )
 
@@ -50,6 +51,10 @@ class GraphStore:
     def bulk_extend(self, quads: Iterable[Quad]) -> None:
         """Put many quads in, fast."""
         self._store.bulk_extend(map(self._stored, quads))
+
+    def load_lines(self, text: bytes, graph: NamedNode | None) -> None:
+        """Put the statements of N-Triples in, without blank nodes and datatypes."""
+        self._store.bulk_load(text, RdfFormat.N_TRIPLES, to_graph=graph)
 
     def remove(self, quad: Quad) -> None:
         """Take a quad out."""

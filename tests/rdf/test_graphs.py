@@ -10,7 +10,7 @@ import pytest
 from pyoxigraph import BlankNode, DefaultGraph, NamedNode
 
 from kelda.errors import InputError, UsageError
-from kelda.rdf.graphs import load_graph
+from kelda.rdf.graphs import load_graph, read_graph
 from kelda.rdf.graphstore import GraphStore
 
 DATA = Path(os.environ.get("KELDA_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -101,3 +101,40 @@ def test_format_can_be_told(tmp_path):
 @pytest.mark.skipif(not (DATA / "citybench").is_dir(), reason=f"no CityBench data at {DATA}")
 def test_citybench_n3():
     assert len(load(DATA / "citybench" / "AarhusCulturalEvents.n3.gz")) == 1490
+
+
+@pytest.mark.parametrize("graph", [None, "a:g"])
+def test_ntriples_by_lines_and_by_statements(tmp_path, graph, monkeypatch):
+    """Lines that the store reads by itself, and those it cannot: the same quads as one by one."""
+    monkeypatch.setattr("kelda.rdf.graphs.BLOCK", 100)
+    integer = "<http://www.w3.org/2001/XMLSchema#integer>"
+    objects = [
+        "<a:o>",
+        '"text"',
+        '"Text"@EN-gb',
+        f'"01"^^{integer}',
+        '"x"^^<a:t>',
+        "_:b",
+        '"^^ _: # \\n"',
+        '"é"',
+    ]
+    lines = [f"<a:s{i}> <a:p> {o} ." for i in range(5) for o in objects] + [
+        "# no statement",
+        "",
+        "_:b <a:p> _:c .",
+    ]
+    path = tmp_path / "g.nt"
+    path.write_text("\n".join(lines))
+    one_by_one = GraphStore(read_graph(path, graph))
+    assert set(load(path, graph)) == set(one_by_one) and load(path, graph).exact
+    assert len(one_by_one) == 5 * len(objects) + 1
+
+
+@pytest.mark.parametrize(
+    "bad", ["<a:s> <a:p> <a o> .", '<a:s> <a:p> "1"^^<a t> .', "<a:s> <a:p> .", "_:b _:b _:b ."]
+)
+def test_a_broken_line_is_named(tmp_path, bad):
+    path = tmp_path / "g.nt"
+    path.write_text(f"<a:s> <a:p> <a:o> .\n<a:s> <a:p> _:b .\n{bad}\n<a:s> <a:p> <a:o2> .\n")
+    with pytest.raises(InputError, match=r"g\.nt, line 3"):
+        load(path)
