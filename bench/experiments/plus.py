@@ -29,7 +29,9 @@ def fig5(full: bool) -> list[Case]:
                 "queries": [query],
                 "dialect": "cqels",
                 "copies": count,
-                "triples": 500_000 if full else 50_000,
+                # Every answer is sent to every query: of more queries, fewer triples, and fewer in a step.
+                "triples": min(500_000, 20_000_000 // count) if full else 50_000,
+                "step_triples": 0 if count <= 10 else 1_000_000 // count,
                 "check_seconds": 2.0,
                 "prefix": 300,
                 "repeats": 3 if full else 1,
