@@ -118,7 +118,7 @@ def _theirs(ready: Any, query: A.Query) -> tuple[float, int, int]:
     events = sorted((event for piece in pieces for event in _events(piece)), key=lambda e: e[0])
     step = windows[0].step
     answers = reports = 0
-    report = events[0][0] // step * step + step
+    report = -(-events[0][0] // step) * step  # a window has its end in it
     newest: dict[str, int] = {}
     for when, stream, _ in events:
         newest[stream] = max(newest.get(stream, 0), when)
