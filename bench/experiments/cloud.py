@@ -83,7 +83,7 @@ def fig7(full: bool) -> list[Case]:
                 "window": "[TRIPLES 1000 {i}]",
                 # A triple has answers for every query: as many queries more, as many triples less at a time.
                 "triples": (300_000 if count <= 100 else 30_000_000 // count) if full else 50_000,
-                "step_triples": 0 if count <= 100 else 100_000 // count,
+                "step_triples": 0 if count <= 100 else 1_000_000 // count,
                 "repeats": 1,
                 "check_seconds": 2.0,
                 "prefix": 300,
