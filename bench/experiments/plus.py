@@ -83,8 +83,8 @@ def fig6(full: bool) -> list[Case]:
                 "copies": 100 if full else 25,
                 "shards": shards,
                 "balance": strategy,
-                "triples": 100_000 if full else 20_000,
-                "repeats": 3 if full else 1,
+                "triples": 50_000 if full else 20_000,
+                "repeats": 1,  # each starts a Spark
                 "prefix": 500,
             },
             paper={
