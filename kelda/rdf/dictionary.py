@@ -123,16 +123,16 @@ class Dictionary:
         and where each begins and ends (0: known already)."""
         seed, place = np.uint64(self.seed), 0
         while True:
-            status, place, part, entry = kernels.intern_rows(
+            status, place, part, found = kernels.intern_rows(
                 *self._tables, seed, columns, spans, rows, text, place
             )
             if status == DONE:
                 return
             if status == COLLISION:
                 begin, end = spans[2 * part : 2 * part + 2, rows[place]]
-                self.collision(entry, text[begin:end].tobytes())
+                self.collision(found, text[begin:end].tobytes())
             assert status == NEEDS_ROOM
-            self.make_room(4, entry)
+            self.make_room(4, found)
 
     def _intern(self, id: int, check: int, text: NDArray[np.uint8]) -> None:
         self.make_room(1, text.size)

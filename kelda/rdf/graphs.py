@@ -95,13 +95,14 @@ def load_graph(
 
     InputError with file and line if it is broken; part of a big file may have been loaded by then.
     """
-    if graph_format(name_of(source), format) is RdfFormat.N_TRIPLES and isinstance(source, _AGAIN):
-        try:
-            _load_lines(store, source, _target(graph), name or name_of(source))
-            return
-        except SyntaxError:  # who reads statement by statement can say in which line
-            pass
-    store.bulk_extend(read_graph(source, graph, format, base=base, name=name))
+    statements = read_graph(source, graph, format, base=base, name=name)
+    if graph_format(name_of(source), format) is not RdfFormat.N_TRIPLES or not isinstance(source, _AGAIN):
+        store.bulk_extend(statements)
+        return
+    try:
+        _load_lines(store, source, _target(graph), name or name_of(source))
+    except SyntaxError:  # who reads statement by statement can say in which line
+        store.bulk_extend(statements)
 
 
 def _load_lines(store: GraphStore, source: Source, graph: NamedNode | None, name: str) -> None:

@@ -225,14 +225,16 @@ def intern_rows(slots, ids, offsets, arena, counts, seed, columns, spans, rows, 
     """Intern the terms of some rows, from the row at place `first` on: `columns` has the ids of s, p, o, g,
     `spans` where each begins and ends in `buf` (ends at 0: it is known).
 
-    Returns (status, place, part, entry): as `intern_spans`, with the place of the row and the part of it.
+    Returns (status, place, part, entry): as `intern_spans`, with the place of the row and the part of it;
+    with NEEDS_ROOM, instead of an entry the bytes that the row needs.
     """
     text = buf.ctypes.data
     for i in range(first, rows.shape[0]):
         row = rows[i]
         size = 0
-        for part in range(4):
-            size += spans[2 * part + 1, row] - spans[2 * part, row]
+        for part in range(4):  # where there is no text, a span says nothing
+            if columns[part, row] > 0 and spans[2 * part + 1, row] > 0:
+                size += spans[2 * part + 1, row] - spans[2 * part, row]
         if not has_room(slots, arena, counts, 4, size):
             return NEEDS_ROOM, i, 0, size
         for part in range(4):

@@ -185,10 +185,8 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 made = self._parcels(self._pieces(begin, until), version)
                 for host, parcels in zip(self._met(), made, strict=True):
                     host.offer_next(ticket, parcels, after=after)
-            except (
-                OSError,
-                KeldaError,
-            ):  # no host, or no such text: the task reads it then, and says what is wrong
+            except (OSError, KeldaError):
+                # No host, or no such text: the task reads it then, and says what is wrong.
                 self._hosts = []
                 return False
             return True

@@ -351,9 +351,7 @@ def test_of_stored_data_a_network_holds_what_its_constants_pick() -> None:
     assert answers[0] == answers[1]
     assert {answer.query for answer in found} == {"q0", "q1", "q2", "q3"}
     assert isinstance(evaluator, IncrementalEvaluator)
-    (shared,) = (
-        n.root for n in evaluator.networks() if "in one network" in evaluator.say("q1") and not n.name
-    )
+    (shared,) = (network.root for network in evaluator.networks() if not network.name)
     joins = [node for node in _all_nodes(shared) if isinstance(node, JoinWindows)]
     # The first query runs alone; of 1,350 rows the others pick twice three.
     assert [int(node.join.next_rows[1]) for node in joins] == [6]

@@ -186,3 +186,20 @@ def test_as_a_plain_dict_would(steps: list[tuple[bool, set[int]]]) -> None:
             model = {id: model[id] for id in wanted if id in model}
         assert len(dictionary) == len(model)
         assert dictionary.terms(list(model)) == list(model.values())
+
+
+def test_spans_of_what_has_no_text_say_nothing() -> None:
+    """An inline id or the default graph may have any numbers there."""
+    terms = [NamedNode(f"http://ex/with/a/rather/long/name/{i}") for i in range(300)]
+    texts = [str(term).encode() for term in terms]
+    ends = np.cumsum([len(text) for text in texts])
+    columns = np.zeros((4, len(terms)), np.int64)
+    columns[0] = [ids.encode(term) for term in terms]
+    spans = np.full((8, len(terms)), 7, np.int32)
+    spans[7] = -(1 << 30)
+    spans[0], spans[1] = ends - [len(text) for text in texts], ends
+    dictionary = Dictionary()
+    rows = np.arange(len(terms))
+    dictionary.add_rows(columns, spans, rows, np.frombuffer(b"".join(texts) + bytes(64), np.uint8).copy())
+    assert len(dictionary) == len(terms) and dictionary.terms(columns[0]) == terms
+    assert dictionary.tables.counts[1] <= dictionary.tables.arena.size
