@@ -143,8 +143,8 @@ def read(
 
 
 def ids_of(terms: Sequence[Term], dictionary: Dictionary) -> list[int]:
-    """The ids of terms, which the dictionary knows from now on. Many go as text, a dozen times as fast as one
-    by one."""
+    """The ids of terms, which the dictionary knows from now on. Many go as text, six times as fast as one by
+    one."""
     if len(terms) >= MANY:
         text = "".join(f"<x:> <x:> {term} .\n" for term in terms).encode()
         found: list[int] = read(text, dictionary, quads=False).o.tolist()
