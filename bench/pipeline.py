@@ -8,12 +8,14 @@
     python -m bench.pipeline day        [--hours 24] [--rate 20]
 
 Data are LSBench's, made by `bench.families.lsbench`: five streams as N-Triples text files with times, and the
-stored network; the queries are Wukong+S's L1 to L6, windows of 1 s that slide by 100 ms, all registered
-together. Throughput is that of the steady state, the second half of the batches: by then code is compiled.
-`against` runs each query alone on the streams that it reads, at their rates in the mix of all five, and the
-hand-written versions of `bench.baselines` on the same files (where they join: on their beginning). Latency
-is open loop: a writer appends each element to its file when it is due by the wall clock, whatever the
-pipeline does; an answer's latency is from the instant it is about to its hand-over in the driver.
+stored network; the queries are Wukong+S's L1 to L6, all registered together: windows of 1 s that slide with
+each element and send an answer once (CQELS-QL), or with `--dialect csparql` slide by 100 ms and send all
+answers of each window. Throughput is that of the steady state, the second half of the batches: by then code
+is compiled. `against` runs each query alone on the streams that it reads, at their rates in the mix of all
+five, and the hand-written versions of `bench.baselines` on the same files (where they join: on their
+beginning). Latency is open loop: a writer appends each element to its file when it is due by the wall clock,
+whatever the pipeline does; an answer's latency is from the instant that it is about to its hand-over in the
+driver.
 """
 
 from __future__ import annotations
@@ -48,8 +50,8 @@ JOINS = {
 }  # triples that a join by hand manages
 
 
-def specs(names: Sequence[str], output: str | None = None) -> list[QuerySpec]:
-    return [QuerySpec(name, FAMILY.query(name).texts["cqels"], "cqels", output=output) for name in names]
+def specs(names: Sequence[str], dialect: str) -> list[QuerySpec]:
+    return [QuerySpec(name, FAMILY.query(name).texts[dialect], dialect) for name in names]
 
 
 def write_data(
@@ -143,6 +145,7 @@ def throughput(
     master: str,
     copies: int = 1,
     only: Sequence[str] = (),
+    dialect: str = "cqels",
 ) -> dict[str, object]:
     """All queries together over files, as fast as it goes; `only` some of the streams."""
     if not data.exists():
@@ -159,16 +162,16 @@ def throughput(
         take=watch.take,
     )
     if copies == 1:
-        pipeline.register_all(specs(names))
+        pipeline.register_all(specs(names, dialect))
     else:
         pipeline.register_all(
             [
                 QuerySpec(
                     f"{spec.name}-{i}",
                     spec.text.replace("user:u0", f"user:u{i}").replace("person:p0", f"person:p{i}"),
-                    "cqels",
+                    dialect,
                 )
-                for spec in specs(names)
+                for spec in specs(names, dialect)
                 for i in range(copies)
             ]
         )
@@ -195,7 +198,13 @@ def _file(iri: str) -> str:
 
 
 def against(
-    folder: Path, names: Sequence[str], triples: int, shards: int, batch_events: int, master: str
+    folder: Path,
+    names: Sequence[str],
+    triples: int,
+    shards: int,
+    batch_events: int,
+    master: str,
+    dialect: str = "cqels",
 ) -> list[dict[str, object]]:
     """Each query alone on the streams that it reads: this pipeline, and hand-written Structured Streaming
     (`bench.baselines`, a JVM of its own), on the same files in batches of the same size. Where it keeps
@@ -206,9 +215,9 @@ def against(
     for name in names:
         only = FAMILY.query(name).streams
         data = folder / "-".join([*map(_file, only), str(triples)])
-        ours = throughput(data, [name], triples, shards, batch_events, master, only=only)
+        ours = throughput(data, [name], triples, shards, batch_events, master, only=only, dialect=dialect)
         files, stored = list(map(str, sorted(data.glob("*.tsnt")))), str(data / "stored.nt")
-        by_hand = partial(run_baseline, name, stored=stored, master=master)
+        by_hand = partial(run_baseline, name, stored=stored, master=master, sliding=dialect != "cqels")
         if name in JOINS:
             some = head(data, JOINS[name], folder / f"{data.name}-head-{JOINS[name]}")
             batch = min(batch_events, 200_000)
@@ -247,7 +256,14 @@ for due, path, text in blocks:
 
 
 def latency(
-    folder: Path, names: Sequence[str], rate: int, seconds: int, shards: int, batch_events: int, master: str
+    folder: Path,
+    names: Sequence[str],
+    rate: int,
+    seconds: int,
+    shards: int,
+    batch_events: int,
+    master: str,
+    dialect: str = "cqels",
 ) -> dict[str, object]:
     """Elements appear when they are due; how long after its instant is an answer handed over?"""
     import pickle
@@ -280,7 +296,7 @@ def latency(
         batch_events=batch_events,
         take=watch.take,
     )
-    pipeline.register_all(specs(names))
+    pipeline.register_all(specs(names, dialect))
     pipeline.start(master)
     writer = subprocess.Popen([sys.executable, "-c", WRITER, str(data / "schedule")])
     end = begin + warm + seconds
@@ -319,7 +335,7 @@ def empty(folder: Path, batches: int, shards: int, master: str) -> dict[str, obj
     checkpoint = Path(tempfile.mkdtemp(prefix="kelda-bench-"))
     streams = [StreamSource(FAMILY.query("L4").streams[0], str(path))]
     pipeline = Pipeline(streams, checkpoint, shards=shards, batch_events=1, take=watch.take)
-    pipeline.register_all(specs(["L4"]))
+    pipeline.register_all(specs(["L4"], "cqels"))
     pipeline.start(master)
     pipeline.wait()
     pipeline.stop()
@@ -359,7 +375,7 @@ def day(folder: Path, hours: int, rate: int, shards: int, master: str) -> dict[s
         batch_events=max(1_000, int(hours * 3600 * rate) // 200),
         take=take,
     )
-    pipeline.register_all(specs(SIX.split(",")))
+    pipeline.register_all(specs(SIX.split(","), "cqels"))
     begin = time.time()
     pipeline.start(master)
     pipeline.wait()
@@ -432,6 +448,7 @@ def main() -> None:
     arguments.add_argument("--batch-events", type=int, default=200_000)
     arguments.add_argument("--copies", default="1,1000")
     arguments.add_argument("--query", default="L3", help="whose copies `many` registers")
+    arguments.add_argument("--dialect", choices=["cqels", "csparql", "rspql"], default="cqels")
     arguments.add_argument("--hours", type=int, default=24)
     arguments.add_argument("--master", default="local[2]")
     arguments.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir(), "kelda-bench-data"))
@@ -442,14 +459,16 @@ def main() -> None:
     common = (chosen.shards, chosen.batch_events, chosen.master)
     results: list[dict[str, object]] = []
     if chosen.what == "throughput":
-        results.append(throughput(data, names, chosen.triples, *common))
+        results.append(throughput(data, names, chosen.triples, *common, dialect=chosen.dialect))
     elif chosen.what == "against":
-        results += against(chosen.folder, names, chosen.triples, *common)
+        results += against(chosen.folder, names, chosen.triples, *common, chosen.dialect)
     elif chosen.what == "many":
         for copies in map(int, chosen.copies.split(",")):
-            results.append(throughput(data, [chosen.query], chosen.triples, *common, copies=copies))
+            how = {"copies": copies, "dialect": chosen.dialect}
+            results.append(throughput(data, [chosen.query], chosen.triples, *common, **how))
     elif chosen.what == "latency":
-        results.append(latency(chosen.folder, names, chosen.rate or 133_000, chosen.seconds, *common))
+        rate = chosen.rate or RATE
+        results.append(latency(chosen.folder, names, rate, chosen.seconds, *common, chosen.dialect))
     elif chosen.what == "empty":
         results.append(empty(chosen.folder, chosen.batches, chosen.shards, chosen.master))
     else:

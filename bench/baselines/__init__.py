@@ -7,6 +7,11 @@ neither: they are filters, with the stored side looked up beforehand.
 Every solution is sent once, when its newest element has come, and joins elements less than a second apart:
 what the CQELS-QL texts of the queries say. Both send bags; where an equal solution comes as another goes,
 in the same millisecond, CQELS-QL sends nothing and Spark sends it, so the sets are compared.
+
+With `sliding`, windows of a second end every 100 ms and every solution is sent for each window that has it:
+what the C-SPARQL and RSP-QL texts say. `join` and the filters find a solution once and repeat it, `again`
+evaluates each window by itself. There a window is a graph, and of equal elements it has one; these keep them
+all, which is less work, so the sets are compared here too.
 """
 
 from bench.baselines.process import run

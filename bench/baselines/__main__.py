@@ -55,6 +55,7 @@ def main() -> None:
     arguments.add_argument("--triples", type=int, default=1_000_000)
     arguments.add_argument("--copies", default="1")
     arguments.add_argument("--way", choices=["join", "again"], help="of L4 to L6; both if not given")
+    arguments.add_argument("--sliding", action="store_true", help="all answers of each window, every 100 ms")
     arguments.add_argument("--state", choices=["memory", "rocksdb"], default="memory")
     arguments.add_argument("--batch-triples", type=int, default=200_000)
     arguments.add_argument("--data", type=Path)
@@ -63,7 +64,7 @@ def main() -> None:
     chosen = arguments.parse_args()
     folder = Path(tempfile.gettempdir(), "kelda-bench-data")
     folder.mkdir(exist_ok=True)
-    how = {"state": chosen.state, "batch_triples": chosen.batch_triples}
+    how = {"state": chosen.state, "batch_triples": chosen.batch_triples, "sliding": chosen.sliding}
     how |= {"way": chosen.way} if chosen.way else {}
     spark = start(chosen.master)
     print(
@@ -79,7 +80,9 @@ def main() -> None:
         for copies in map(int, chosen.copies.split(",")):
             figures: dict[str, Any] = best(name, files, stored, spark, copies=copies, **how)
             if not chosen.no_check:
-                figures["kelda_answers"] = sum(c.total() for c in kelda.answers(name, files, stored, copies))
+                figures["kelda_answers"] = sum(
+                    c.total() for c in kelda.answers(name, files, stored, copies, chosen.sliding)
+                )
             results.append(figures)
             for row in [figures, *([figures["slower"]] if "slower" in figures else [])]:
                 right = figures.get("kelda_answers", row["answers"]) == row["answers"]

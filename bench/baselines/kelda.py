@@ -13,18 +13,20 @@ from kelda.runner.job import Job, QuerySpec, StreamSource
 
 
 def answers(
-    query: str, files: Mapping[str, str], stored: str, copies: int = 1
-) -> list[Counter[tuple[str, ...]]]:
+    query: str, files: Mapping[str, str], stored: str, copies: int = 1, sliding: bool = False
+) -> list[Counter[tuple[str | int, ...]]]:
     """The answers of each copy, as `measure` keeps them: terms as N-Triples text, in the order of SELECT."""
-    text = FAMILY.query(query).texts["cqels"]
+    dialect = "csparql" if sliding else "cqels"
+    text = FAMILY.query(query).texts[dialect]
     specs = tuple(
-        QuerySpec(str(i), text.replace("user:u0", f"user:u{i}").replace("person:p0", f"person:p{i}"), "cqels")
+        QuerySpec(str(i), text.replace("user:u0", f"user:u{i}").replace("person:p0", f"person:p{i}"), dialect)
         for i in range(copies)
     )
     asked = QUERIES[query]
     streams = tuple(StreamSource(STREAMS[name], files[name]) for name in asked.streams)
-    found: list[Counter[tuple[str, ...]]] = [Counter() for _ in specs]
+    found: list[Counter[tuple[str | int, ...]]] = [Counter() for _ in specs]
     for answer in run(Job(specs, streams, ((None, stored),))):
         assert answer.bindings is not None
-        found[int(answer.query)][tuple(str(answer.bindings[name]) for name in asked.variables)] += 1
+        terms = tuple(str(answer.bindings[name]) for name in asked.variables)
+        found[int(answer.query)][(*terms, answer.time) if sliding else terms] += 1
     return found

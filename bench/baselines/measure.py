@@ -21,7 +21,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from bench.baselines.again import Again
 from bench.baselines.pieces import cut
-from bench.baselines.queries import QUERIES, Filter, Join, Stored, triples
+from bench.baselines.queries import QUERIES, Filter, Join, Stored, in_windows, triples
+from bench.baselines.windows import EachWindow
 from bench.harness.resources import cpu_seconds
 from kelda.errors import UsageError
 
@@ -83,10 +84,12 @@ def measure(
     state: str = "memory",
     batch_triples: int = 200_000,
     copies: int = 1,
+    sliding: bool = False,
     keep: bool = False,
 ) -> dict[str, Any]:
     """Run a query to the end of its files (stream -> path).
 
+    `sliding` asks for the answers of every window, which end every SLIDE, instead of each answer once.
     Copies are queries of their own, as of so many users who do not know of each other, all at the same
     time. With `keep`, "rows" are the answers of each copy, counted; it is slower.
     """
@@ -102,7 +105,7 @@ def measure(
         counts = cut({stream: files[stream] for stream in asked.streams}, folder, batch_triples)
         lines = {stream: _lines(spark, folder / stream) for stream in asked.streams}
         known = Stored(spark, stored)
-        runs = [Run(query, way, lines, known, i, keep) for i in range(copies)]
+        runs = [Run(query, way, lines, known, i, sliding, keep) for i in range(copies)]
         with Usage() as usage:
             for i, run in enumerate(runs):
                 spark.sparkContext.setLocalProperty("spark.scheduler.pool", f"copy {i}")
@@ -142,24 +145,34 @@ class Run:
     """One streaming query, and what is known of it when it has ended."""
 
     def __init__(
-        self, query: str, way: str, lines: Mapping[str, DataFrame], stored: Stored, who: int, keep: bool
+        self,
+        query: str,
+        way: str,
+        lines: Mapping[str, DataFrame],
+        stored: Stored,
+        who: int,
+        sliding: bool,
+        keep: bool,
     ) -> None:
         asked = QUERIES[query]
-        self.answers, self.rows, self.keep = 0, Counter[tuple[str, ...]](), keep
-        self.variables = list(asked.variables)
+        self.answers, self.rows, self.keep = 0, Counter[tuple[str | int, ...]](), keep
+        self.columns = [*asked.variables, *(["end"] if sliding else [])]
         self.each: Callable[[DataFrame, int], None] | None = self._keep if keep else None
         if isinstance(asked, Filter):
-            self.frame = asked.answer(lines, stored, who)
+            self.frame = self._told(asked.answer(lines, stored, who), sliding)
         elif way == "join":
             rows = {read: triples(lines[read[0]], read[1]) for read in asked.reads}
             marked = {read: frame.withWatermark("t", "0 seconds") for read, frame in rows.items()}
-            self.frame = asked.answer(marked, stored).select(*self.variables)
+            self.frame = self._told(asked.answer(marked, stored), sliding)
         elif way == "again":
-            again = Again(query, asked.reads, stored.pairs)
+            again = (EachWindow if sliding else Again)(query, asked.reads, stored.pairs)
             self.frame = together(asked, lines)
             self.each = lambda batch, _: self._take(again.push(batch.toArrow()))
         else:
             raise UsageError(f'a query is run by "join" or "again", not {way!r}')
+
+    def _told(self, answers: DataFrame, sliding: bool) -> DataFrame:
+        return (in_windows(answers) if sliding else answers).select(*self.columns)
 
     def begin(self, checkpoint: str) -> None:
         if self.each is not None:
@@ -176,7 +189,7 @@ class Run:
     def _take(self, answers: pa.Table) -> None:
         self.answers += len(answers)
         if self.keep:
-            columns = [answers[name].to_pylist() for name in self.variables]
+            columns = [answers[name].to_pylist() for name in self.columns]
             self.rows.update(zip(*columns, strict=True))
 
     def end(self, counts: Sequence[int]) -> None:

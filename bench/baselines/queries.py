@@ -1,7 +1,7 @@
 """The six queries over DataFrames, streaming or not: one text serves both ways.
 
-Terms are N-Triples text. A row of an answer has the query's variables and `newest`, the time in milliseconds
-of the newest element that it joins.
+Terms are N-Triples text. A row of an answer has the query's variables, and `newest` and `oldest`: the times
+in milliseconds of the newest and the oldest element that it joins.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from bench.families.lsbench.vocabulary import FOAF, SIB, SIOC, VOC
 
 RANGE = 1_000  # milliseconds, of every window
+SLIDE = 100
 CREATOR, CONTAINER, KNOWS = f"<{SIOC}creator_of>", f"<{SIOC}container_of>", f"<{FOAF}knows>"
 ACCOUNT, SUBSCRIBER = f"<{SIOC}account_of>", f"<{SIOC}subscriber_of>"
 HASHTAG, USERTAG, LIKE = f"<{VOC}hashtag>", f"<{VOC}usertag>", f"<{VOC}like>"
@@ -85,20 +86,21 @@ def l1(lines: Lines, stored: Stored, who: int) -> DataFrame:
     wanted = lines["post"].union(lines["gps"]).where(line.contains(subject))
     rest = _part(line, F.lit(subject), 2)
     p = F.substring_index(rest, " ", 1)
-    return wanted.select(
-        p.alias("p"), F.substring(rest, F.length(p) + 2, F.length(rest) - F.length(p) - 3).alias("o")
-    )
+    o = F.substring(rest, F.length(p) + 2, F.length(rest) - F.length(p) - 3)
+    t = F.timestamp_millis(_part(line, F.lit("\t"), 1).cast("long"))
+    return wanted.select(p.alias("p"), o.alias("o"), t.alias("t")).select("p", "o", *_span("t"))
 
 
 def l2(lines: Lines, stored: Stored, who: int) -> DataFrame:
     rows = triples(lines["post"], CREATOR)
-    return rows.where(F.col("s").isin(stored.users(who))).select(F.col("o").alias("post"))
+    return rows.where(F.col("s").isin(stored.users(who))).select(F.col("o").alias("post"), *_span("t"))
 
 
 def l3(lines: Lines, stored: Stored, who: int) -> DataFrame:
     rows = triples(lines["post"], CREATOR)
     friends = stored.friends(stored.users(who))
-    return rows.where(F.col("s").isin(friends)).select(F.col("s").alias("friend"), F.col("o").alias("post"))
+    posts = rows.where(F.col("s").isin(friends))
+    return posts.select(F.col("s").alias("friend"), F.col("o").alias("post"), *_span("t"))
 
 
 # ------------------------------------------------------------------------------ joins
@@ -115,9 +117,9 @@ def l4(rows: Rows, stored: Stored) -> DataFrame:
     one, other = tagged("one", "user", "tag", "t1", "t2"), tagged("other", "user_", "tag_", "t3", "t4")
     same = F.col("user") == F.col("user_"), F.col("tag") == F.col("tag_"), F.col("one") != F.col("other")
     times = F.unix_millis("t1"), F.col("t2"), F.unix_millis("t3"), F.col("t4")
-    newest = F.greatest(*times)
-    found = one.join(other, _all(*same, *_near("t1", "t3"), newest - F.least(*times) < RANGE))
-    return found.select("one", "other", "tag", newest.alias("newest"))
+    newest, oldest = F.greatest(*times), F.least(*times)
+    found = one.join(other, _all(*same, *_near("t1", "t3"), newest - oldest < RANGE))
+    return found.select("one", "other", "tag", newest.alias("newest"), oldest.alias("oldest"))
 
 
 def l5(rows: Rows, stored: Stored) -> DataFrame:
@@ -125,7 +127,7 @@ def l5(rows: Rows, stored: Stored) -> DataFrame:
     likes = _named(rows["photolike", LIKE], s="friend", o="liked", t="t2")
     found = on.join(likes, _all(F.col("photo") == F.col("liked"), *_near("t1", "t2")))
     knows = stored.frame(KNOWS, "tagged", "friend")
-    return found.join(knows, ["tagged", "friend"]).select("tagged", "friend", "photo", _newest("t1", "t2"))
+    return found.join(knows, ["tagged", "friend"]).select("tagged", "friend", "photo", *_span("t1", "t2"))
 
 
 def l6(rows: Rows, stored: Stored) -> DataFrame:
@@ -135,7 +137,7 @@ def l6(rows: Rows, stored: Stored) -> DataFrame:
     likes = _named(rows["postlike", LIKE], s="friend", o="liked", t="t2")
     found = posts.join(likes, _all(F.col("post") == F.col("liked"), *_near("t1", "t2")))
     found = found.join(stored.frame(KNOWS, "user", "friend"), ["user", "friend"])
-    return found.select("user", "friend", "post", "channel", _newest("t1", "t2"))
+    return found.select("user", "friend", "post", "channel", *_span("t1", "t2"))
 
 
 def _named(rows: DataFrame, **names: str) -> DataFrame:
@@ -152,8 +154,24 @@ def _near(a: str, b: str) -> tuple[Column, Column]:
     return F.col(a) > F.col(b) - span, F.col(a) < F.col(b) + span
 
 
-def _newest(*times: str) -> Column:
-    return F.greatest(*(F.unix_millis(t) for t in times)).alias("newest")
+def _span(*times: str) -> tuple[Column, Column]:
+    ms = [F.unix_millis(t) for t in times]
+    one = len(ms) == 1
+    return (ms[0] if one else F.greatest(*ms)).alias("newest"), (ms[0] if one else F.least(*ms)).alias(
+        "oldest"
+    )
+
+
+def in_windows(answers: DataFrame) -> DataFrame:
+    """Each answer once for every window that has all its elements, with the window's `end`.
+
+    Windows are (end - RANGE, end] and end at multiples of SLIDE. An answer is found once, when its newest
+    element comes, and then repeated: cheaper than to join every window by itself.
+    """
+    first = F.ceil(F.col("newest") / SLIDE) * SLIDE
+    last = F.ceil((F.col("oldest") + RANGE) / SLIDE) * SLIDE - SLIDE
+    ends = F.when(first <= last, F.sequence(first, last, F.lit(SLIDE).cast("long")))
+    return answers.select("*", F.explode(ends).alias("end"))
 
 
 @dataclass(frozen=True)

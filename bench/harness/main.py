@@ -11,7 +11,7 @@ from rich.text import Text
 from bench.experiments import EXPERIMENTS, QUICK, find
 from bench.harness import compare as comparing
 from bench.harness import html, tables
-from bench.harness.report import Report, Result, begin, load
+from bench.harness.report import Report, begin, load
 from bench.harness.run import run
 from kelda.errors import UsageError
 
@@ -47,8 +47,11 @@ def bench(
     tolerance: float = 0.2,
     json_file: Path | None = None,
     html_file: Path | None = None,
+    resume: bool = False,
 ) -> int:
-    """Run, show, write, compare; the exit code: 1 if something is slower or an answer is wrong."""
+    """Run, show, write, compare; the exit code: 1 if something is slower or an answer is wrong.
+
+    With `resume`, cases that the JSON file has figures of are not run again."""
     console = Console(highlight=False)
     old = None if compare is None else load(compare)
     if old is not None and len(names) == 1 and names[0].endswith(".json"):
@@ -60,12 +63,18 @@ def bench(
     if old is not None and not names:
         names = old.names
         full = full or bool(old.parameters.get("full"))
+    if resume and json_file is None:
+        raise UsageError("--resume goes on with the report that --json FILE names: give --json too")
     everything = quick and not names
     experiments = find(names or (list(QUICK) if quick else list(EXPERIMENTS)))
     report = begin(_command(names, quick, full), {"names": [e.name for e in experiments], "full": full})
+    known = {}
+    if resume and json_file is not None and json_file.exists():
+        before = load(json_file)
+        known = before.measured()
+        console.print(f"{len(known)} cases of {json_file} ({before.started}) are taken over")
 
-    def tell(result: Result) -> None:
-        tables.show(result, console)
+    def save() -> None:
         if json_file is not None:
             report.save(json_file)  # hours of figures are not lost when a later one goes wrong
 
@@ -75,8 +84,11 @@ def bench(
         full=full,
         seconds=QUICK_SECONDS if everything else None,
         most=QUICK_CASES if everything else None,
-        on_result=tell,
+        known=known,
+        on_row=save,
+        on_result=lambda result: tables.show(result, console),
     )
+    save()
     console.print("\n" + tables.summary(report))
     if everything and html_file is None:
         html_file = Path("build", "kelda-bench.html")

@@ -57,7 +57,23 @@ class Report:
     def save(self, path: Path) -> None:
         """Write it as JSON."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        beside = path.with_name(f".{path.name}.new")
+        beside.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        beside.replace(path)  # whoever is cut off while writing leaves the file as it was
+
+    def measured(self) -> dict[str, dict[str, Any]]:
+        """The rows that have figures, by their keys."""
+        return {
+            key_of(result.name, row): row
+            for result in self.results
+            for row in result.rows
+            if "figures" in row
+        }
+
+
+def key_of(name: str, row: dict[str, Any]) -> str:
+    """What a row measures: the experiment, and what is called with what."""
+    return json.dumps([name, row["call"], row["params"]], sort_keys=True)
 
 
 def load(path: Path) -> Report:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -19,7 +19,7 @@ from rich.progress import (
 
 from bench.experiments.base import Case, Experiment
 from bench.harness.child import run_in_child
-from bench.harness.report import Report, Result
+from bench.harness.report import Report, Result, key_of
 from kelda.errors import KeldaError
 
 OUT_OF_TIME = "left out: the time was up"
@@ -32,6 +32,8 @@ def run(
     full: bool,
     seconds: float | None = None,
     most: int | None = None,
+    known: Mapping[str, dict[str, Any]] | None = None,
+    on_row: Callable[[], None] = lambda: None,
     on_result: Callable[[Result], None] = lambda _: None,
     console: Console | None = None,
 ) -> None:
@@ -39,7 +41,9 @@ def run(
 
     With `seconds`, the first case of each comes before the second of any, and after that time no further
     case is begun: its row says so. Of an experiment with more than `most` cases, so many are run, evenly
-    chosen."""
+    chosen. Rows that are `known` (by `key_of`) are taken over.
+    """
+    known = known or {}
     plans: list[tuple[Result, list[Case]]] = []
     for experiment in experiments:
         result = blank(experiment)
@@ -68,7 +72,12 @@ def run(
             start = time.monotonic()
             what = " ".join(map(str, case.label.values()))
             progress.update(bar, description=f"{result.name} {what}"[:32])
-            result.rows.append(row(case, until))
+            found = blank_row(case)
+            found = known.get(key_of(result.name, found)) or measured(found, until)
+            result.rows.append(found)
+            if result not in report.results:
+                report.results.append(result)
+            on_row()
             progress.advance(bar)
             took = time.monotonic() - start
             result.seconds += took
@@ -84,7 +93,8 @@ def run(
         for result, cases in plans:
             for case in cases[len(result.rows) :]:
                 measure(result, case)
-            report.results.append(result)
+            if result not in report.results:  # without a case
+                report.results.append(result)
             on_result(result)
 
 
@@ -104,18 +114,17 @@ def blank(experiment: Experiment) -> Result:
     )
 
 
-def row(case: Case, until: float | None) -> dict[str, Any]:
-    """The case measured. What went wrong is a row too."""
-    found: dict[str, Any] = {
-        "label": case.label,
-        "paper": case.paper,
-        "call": case.call,
-        "params": case.params,
-    }
+def blank_row(case: Case) -> dict[str, Any]:
+    """The row of a case before it was measured."""
+    return {"label": case.label, "paper": case.paper, "call": case.call, "params": case.params}
+
+
+def measured(row: dict[str, Any], until: float | None) -> dict[str, Any]:
+    """The row with its figures. What went wrong is a row too."""
     left = None if until is None else until - time.monotonic()
     if left is not None and left <= 0:
-        return found | {"problem": OUT_OF_TIME}
+        return row | {"problem": OUT_OF_TIME}
     try:
-        return found | {"figures": run_in_child(case.call, case.params, timeout=left)}
+        return row | {"figures": run_in_child(row["call"], row["params"], timeout=left)}
     except KeldaError as problem:
-        return found | {"problem": str(problem)}
+        return row | {"problem": str(problem)}

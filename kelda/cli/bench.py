@@ -57,6 +57,9 @@ def bench(
         float, typer.Option(help="How much slower is still the same: 0.2 is a fifth.", min=0.0)
     ] = 0.2,
     json: Annotated[Path | None, typer.Option(help="Write all figures here.", metavar="FILE")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run that --json FILE is of: run what it lacks.")
+    ] = False,
     html: Annotated[Path | None, typer.Option(help="Write a report with plots here.", metavar="FILE")] = None,
 ) -> None:
     """Measure: the papers' experiments, the benchmarks' queries, ours beside others."""
@@ -74,6 +77,7 @@ def bench(
         tolerance=tolerance,
         json_file=json,
         html_file=html,
+        resume=resume,
     )
     if code:
         raise typer.Exit(code)

@@ -339,6 +339,28 @@ def test_a_run_writes_its_files(tmp_path, monkeypatch):
     assert report.load(figures).names == ["tiny"] and page.read_text().startswith("<!doctype html>")
 
 
+def test_a_run_that_was_cut_off_is_gone_on_with(tmp_path, monkeypatch):
+    monkeypatch.setitem(EXPERIMENTS, "tiny", tiny_experiment())
+    figures, asked = tmp_path / "a.json", []
+
+    def measure(call, params, timeout):
+        asked.append(params["queries"])
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return {"cpu_us": float(len(asked)), "answers": 2}
+
+    monkeypatch.setattr("bench.harness.run.run_in_child", measure)
+    arguments = ["bench", "tiny", "--json", str(figures)]
+    assert CliRunner().invoke(app, arguments).exit_code != 0
+    done = CliRunner().invoke(app, [*arguments, "--resume"])
+    assert done.exit_code == 0 and "1 cases of" in done.output, done.output
+    assert asked == [["hot"], ["one"], ["one"]]
+    (tiny,) = report.load(figures).results
+    assert [row["figures"]["cpu_us"] for row in tiny.rows] == [1.0, 3.0]
+    with pytest.raises(UsageError, match="--json too"):
+        main.bench(["tiny"], resume=True)
+
+
 def test_outside_a_clone_it_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(command, "MARK", Path("nowhere", "main.py"))
