@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 from pathlib import Path
 
 from rich.console import Console
@@ -70,24 +71,28 @@ def bench(
     report = begin(_command(names, quick, full), {"names": [e.name for e in experiments], "full": full})
     known = {}
     if resume and json_file is not None and json_file.exists():
-        before = load(json_file)
-        known = before.measured()
-        console.print(f"{len(known)} cases of {json_file} ({before.started}) are taken over")
+        cut_off = load(json_file)
+        known = cut_off.measured()
+        console.print(f"{len(known)} cases of {json_file} ({cut_off.started}) are taken over")
 
     def save() -> None:
         if json_file is not None:
             report.save(json_file)  # hours of figures are not lost when a later one goes wrong
 
-    run(
-        experiments,
-        report,
-        full=full,
-        seconds=QUICK_SECONDS if everything else None,
-        most=QUICK_CASES if everything else None,
-        known=known,
-        on_row=save,
-        on_result=lambda result: tables.show(result, console),
-    )
+    before = signal.signal(signal.SIGTERM, _asked_to_end)
+    try:
+        run(
+            experiments,
+            report,
+            full=full,
+            seconds=QUICK_SECONDS if everything else None,
+            most=QUICK_CASES if everything else None,
+            known=known,
+            on_row=save,
+            on_result=lambda result: tables.show(result, console),
+        )
+    finally:
+        signal.signal(signal.SIGTERM, before)
     save()
     console.print("\n" + tables.summary(report))
     if everything and html_file is None:
@@ -101,6 +106,10 @@ def bench(
         console.print(Text(f"wrong answers: {line}", "bold red"))
     code = 1 if tables.wrong(report) else 0
     return max(code, 0 if old is None else _verdict(old, report, tolerance, console))
+
+
+def _asked_to_end(*_: object) -> None:
+    raise SystemExit(128 + signal.SIGTERM)  # on the way out, the measurement's processes are ended
 
 
 def _verdict(old: Report, new: Report, tolerance: float, console: Console) -> int:
