@@ -37,6 +37,7 @@ import numpy as np
 
 import bench.families.lsbench.generator as generator
 from bench.families.lsbench import FAMILY
+from bench.harness.resources import PAGE, PROC, adopt_orphans, cpu_seconds, family_of
 from kelda.errors import UsageError
 from kelda.runner.job import QuerySpec, StreamSource
 from kelda.spark.pipeline import Batch, Pipeline
@@ -114,23 +115,26 @@ def _span(file: Path) -> tuple[int, int]:
 class Watch:
     """When batches were done, and how much each read."""
 
-    def __init__(self) -> None:
-        self.batches: list[tuple[float, int, int]] = []  # wall clock, events, answers
+    def __init__(self, *, cpu: bool = False) -> None:
+        self.cpu = cpu  # to look at all processes takes some milliseconds
+        self.batches: list[tuple[float, int, float]] = []  # wall clock, events, CPU seconds so far
         self.latencies: list[np.ndarray] = []
 
     def take(self, batch: Batch) -> None:
         now = time.time()
         events = sum(count for count, _ in batch.news[0].read.values()) if batch.news else 0
-        self.batches.append((now, events, len(batch.merged)))
+        self.batches.append((now, events, cpu_seconds() if self.cpu else 0.0))
         self.latencies.append(now - batch.merged.times / 1000)
 
-    def rate(self) -> float:
-        """Events per second in the steady state."""
+    def rates(self) -> tuple[float, float]:
+        """Events per second in the steady state, on the wall and of CPU time."""
         some = [b for b in self.batches if b[1]]
         if len(some) < 4:
             raise UsageError(f"{len(some)} batches: give more triples, or smaller batches")
         half = len(some) // 2
-        return sum(events for _, events, _ in some[half:]) / (some[-1][0] - some[half - 1][0])
+        events = sum(events for _, events, _ in some[half:])
+        (wall, _, cpu), (first_wall, _, first_cpu) = some[-1], some[half - 1]
+        return events / (wall - first_wall), events / max(cpu - first_cpu, 1e-9)
 
     def batch_ms(self) -> list[float]:
         ends = [b[0] for b in self.batches]
@@ -152,7 +156,7 @@ def throughput(
     if not data.exists():
         write_data(data, triples, RATE, 1_000, only=only)
     streams = [StreamSource(iri, str(data / f"{_file(iri)}.tsnt")) for iri in only or FAMILY.streams]
-    watch = Watch()
+    watch = Watch(cpu=True)
     checkpoint = Path(tempfile.mkdtemp(prefix="kelda-bench-"))
     pipeline = Pipeline(
         streams,
@@ -182,12 +186,14 @@ def throughput(
     figures = pipeline.figures
     pipeline.stop()
     shutil.rmtree(checkpoint, ignore_errors=True)
+    rate, of_cpu = watch.rates()
     return {
         "queries": len(names) * copies,
         "shards": shards,
         "triples": figures.events,
         "answers": figures.answers,
-        "triples_per_second": round(watch.rate()),
+        "triples_per_second": round(rate),
+        "triples_per_cpu_second": round(of_cpu),
         "batches": figures.batches,
         "batch_ms_median": round(float(np.median(watch.batch_ms())), 1),
         "first_batch_s": round(watch.batches[0][0] - begin, 1),
@@ -234,16 +240,12 @@ def against(
             ]
         else:
             ways = [by_hand(files, batch_triples=batch_events)]
-        rate = float(ours["triples_per_second"])  # type: ignore[arg-type]
-        found.append(
-            {
-                "query": name,
-                "ours": round(rate),
-                "theirs": {way["way"]: way["triples_per_second"] for way in ways},
-                "times": {way["way"]: round(rate / way["triples_per_second"], 1) for way in ways},
-                "batch_ms": ours["batch_ms_median"],
-            }
-        )
+        row: dict[str, object] = {"query": name, "dialect": dialect, "batch_ms": ours["batch_ms_median"]}
+        for rate in ("triples_per_second", "triples_per_cpu_second"):
+            mine = float(str(ours[rate]))
+            row[rate] = {"ours": round(mine)} | {way["way"]: way[rate] for way in ways}
+            row["times " + rate] = {way["way"]: round(mine / way[rate], 1) for way in ways}
+        found.append(row)
         print(found[-1], flush=True)
     return found
 
@@ -407,28 +409,13 @@ def day(folder: Path, hours: int, rate: int, shards: int, master: str) -> dict[s
 
 
 def memory() -> dict[str, float]:
-    """Resident megabytes of this process and everything below it, and of its hosts, by kind."""
-    children: dict[int, list[int]] = {}
-    told: dict[int, tuple[str, float]] = {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-            words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        children.setdefault(int(fields[1]), []).append(int(entry.name))
-        told[int(entry.name)] = (words, int(fields[21]) * os.sysconf("SC_PAGE_SIZE") / 2**20)
-    mine, todo = set(), [os.getpid()]
-    while todo:
-        pid = todo.pop()
-        mine.add(pid)
-        todo += children.get(pid, [])
+    """Resident megabytes of this process and everything below it, by kind."""
     sums: dict[str, float] = {}
-    for pid, (words, size) in told.items():
-        host = "kelda.spark.daemon" in words and pid not in mine  # a host has left its parents
-        if pid not in mine and not host:
+    for pid in family_of(os.getpid()):
+        try:
+            words = (PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
             continue
         kind = (
             "driver"
@@ -436,10 +423,10 @@ def memory() -> dict[str, float]:
             else "jvm"
             if "java" in words.split(" ", 1)[0]
             else "hosts"
-            if host
+            if int(fields[1]) == os.getpid() and "kelda.spark.daemon" in words  # adopted
             else "workers"
         )
-        sums[kind] = sums.get(kind, 0) + size
+        sums[kind] = sums.get(kind, 0) + int(fields[21]) * PAGE / 2**20
     return sums
 
 
@@ -460,6 +447,7 @@ def main() -> None:
     arguments.add_argument("--master", default="local[2]")
     arguments.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir(), "kelda-bench-data"))
     chosen = arguments.parse_args()
+    adopt_orphans()
     chosen.folder.mkdir(parents=True, exist_ok=True)
     names = chosen.queries.split(",")
     data = chosen.folder / f"data-{chosen.triples}"

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.harness.resources import calibrate, family_of, resident
+from bench.harness.resources import adopt_orphans, calibrate, family_of, resident
 from kelda.errors import KeldaError
 
 ROOT = Path(__file__).parent.parent.parent
@@ -77,6 +77,7 @@ def _end(child: subprocess.Popen[str]) -> None:
 
 
 def main() -> None:
+    adopt_orphans()
     task = json.loads(sys.stdin.read())
     module, _, function = task["call"].partition(":")
     measure = getattr(importlib.import_module(module), function)
