@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from pyoxigraph import NamedNode
@@ -21,7 +21,7 @@ from kelda.engine.decode import decoded
 from kelda.engine.deltas import Ids
 from kelda.engine.first_report import FirstReports
 from kelda.engine.functions import check_functions
-from kelda.engine.intervals import Intervals, StreamRows, intervals_of
+from kelda.engine.intervals import CountIntervals, Intervals, StreamRows, intervals_of
 from kelda.engine.intervals_kernels import falls, numbered
 from kelda.engine.join_groups import JoinGroups
 from kelda.engine.memory import Count, Held
@@ -43,7 +43,7 @@ from kelda.lang.walk import nodes
 from kelda.plan.rules.deterministic import deterministic
 from kelda.plan.rules.each_stream import each_stream, reads_every_stream
 from kelda.plan.rules.inline import inlined
-from kelda.plan.shape import QUERY, Lifted, lift
+from kelda.plan.shape import QUERY, Lifted, lift, nameless
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
 from kelda.rdf.graphstore import GraphStore
@@ -165,6 +165,7 @@ class IncrementalEvaluator:
         self._names: dict[str, _Shared] = {}  # queries that share a network
         # What queries that are registered before the next step can have in common.
         self._open_windows, self._open_groups = OpenWindows(), JoinGroups()
+        self._open_queries: dict[_Shape, _Running] = {}
         # Queries with STREAM ?var as they were registered, to be compiled again for a stream that is new.
         self._on_every_stream: dict[str, tuple[A.Query, A.Output | None, Report | None]] = {}
         self.released = 0  # terms that the dictionary has let go of
@@ -211,10 +212,12 @@ class IncrementalEvaluator:
         if name in self._queries or name in self._names:
             raise UsageError(f"a query named {name!r} is registered already: choose another name or drop it")
         check_functions(query)
-        if self._share(name, query, output or output_of(query), report or report_of(query)):
+        wanted, told = output or output_of(query), report or report_of(query)
+        key = (nameless(query), wanted, told, owner)
+        if self._share(name, query, wanted, told) or self._equal(name, key):
             return
         try:
-            running = self._compile(name, query, output or output_of(query), report or report_of(query))
+            running = self._compile(name, query, wanted, told)
         except NotIncremental as reason:
             self.fallback.register(name, query, output=output, report=report)
             self.reasons[name] = str(reason)
@@ -223,6 +226,21 @@ class IncrementalEvaluator:
             self._queries[name] = running
             if reads_every_stream(query):
                 self._on_every_stream[name] = (query, output, report)
+            elif not self.stored_may_change and not any(_counts_in_steps(w) for w in running.windows):
+                self._open_queries[key] = running
+
+    def _equal(self, name: str, key: _Shape) -> bool:
+        """Let the query run with an equal one, if that has seen nothing of the stream before it."""
+        if key not in self._open_queries:
+            return False
+        self._queries[name] = replace(self._open_queries[key], name=name)
+        if isinstance(self._queries[name].reporter, Asker):  # what it said last is remembered by name
+            self._queries[name].reporter = self._queries[name].reporter.apart()
+        return True
+
+    def _alone(self, name: str) -> None:
+        """From now on, no other query is to run with this one."""
+        self._open_queries = {k: r for k, r in self._open_queries.items() if r.name != name}
 
     def _compile(self, name: str, query: A.Query, output: A.Output, report: Report) -> _Running:
         if not query.windows or any(
@@ -237,22 +255,20 @@ class IncrementalEvaluator:
             if not self.clock.streams:
                 raise NotIncremental("STREAM ?var without any stream")
             query = each_stream(query, list(self.clock.streams))
-        windows = self._windows(query, report, self._open_windows)
         if query.form is A.Form.ASK:
             query = replace(query, pattern=A.Project(query.pattern, ()))
-        read = tuple(windows.values())
+        elif query.form is A.Form.CONSTRUCT and top_of(query.pattern) is None:
+            variables = tuple(sorted(visible_vars(query.pattern), key=lambda v: v.name))
+            query = replace(query, pattern=A.Project(query.pattern, variables))
+        windows = self._windows(query, report, self._open_windows)
+        compiler, read = self._compiler(query, windows, name=name), tuple(windows.values())
         tracks = [window.track for window in read]
         top = None if query.form is A.Form.ASK else top_of(query.pattern)
         if top is not None:
-            root = self._compiler(query, windows, name=name).compile_top(top)
-            order = TermOrder(self.dictionary)
+            root, order = compiler.compile_top(top), TermOrder(self.dictionary)
             ranked = TopReporter(root.columns, output, report, self.t0, tracks, top=top, order=order)
             return _Running(name, query, root, ranked, read)
-        if query.form is A.Form.CONSTRUCT:
-            variables = tuple(sorted(visible_vars(query.pattern), key=lambda v: v.name))
-            query = replace(query, pattern=A.Project(query.pattern, variables))
-        root = self._compiler(query, windows, name=name).compile()
-        kind = Asker if query.form is A.Form.ASK else Reporter
+        root, kind = compiler.compile(), Asker if query.form is A.Form.ASK else Reporter
         return _Running(name, query, root, kind(root.columns, output, report, self.t0, tracks), read)
 
     def _compiler(
@@ -353,7 +369,7 @@ class IncrementalEvaluator:
             return None
         if self.stored_may_change and _reads_stored(query.pattern):
             return None
-        return lift(inlined(deterministic(query)))
+        return _shape_of(query)
 
     def _join_shape(
         self,
@@ -390,17 +406,22 @@ class IncrementalEvaluator:
         first_reports = FirstReports(by_name, on_close=report.when is When.WINDOW_CLOSE)
 
         def first(queries: Ids, since: Ids) -> Ids:
-            sizes = {name: all_sizes[queries - 1] for name, all_sizes in parameters.sizes.items()}
-            return first_reports.after(since, parameters.registered[queries - 1], sizes)
+            of = parameters.classes[queries - 1]
+            sizes = {name: all_sizes[of] for name, all_sizes in parameters.sizes.items()}
+            return first_reports.after(since, parameters.registered[of], sizes)
 
-        reporter = SharedReporter(root.columns, output, report, first)
+        reporter = SharedReporter(root.columns, output, report, first, parameters.told_to)
         read = tuple(windows.values())
         return _Shared("", lifted.shape, root, reporter, read, parameters, first_reports)
 
     def apart(self) -> None:
-        """Queries that are registered from now on share no window and no join with those before."""
+        """Queries that are registered from now on have no state in common with those before."""
         self._open_windows.close()
         self._open_groups.close()
+        self._open_queries.clear()
+        for shared in self._shapes.values():
+            if shared is not None:
+                shared.parameters.close()
 
     def drop(self, name: str) -> None:
         """Forget a query."""
@@ -409,6 +430,7 @@ class IncrementalEvaluator:
         if shared is not None:
             shared.reporter.forget(shared.parameters.drop(name))
             return
+        self._alone(name)
         if self._queries.pop(name, None) is None:
             self.fallback.drop(name)
             self.reasons.pop(name, None)
@@ -428,7 +450,11 @@ class IncrementalEvaluator:
             else:
                 shared.reporter.resume(number, self.now)
         elif name in self._queries:
-            self._queries[name].reporter.paused = paused
+            running = self._queries[name]
+            if paused and not running.reporter.paused:
+                self._alone(name)
+                running.reporter = running.reporter.apart()
+            running.reporter.paused = paused
         else:
             self.fallback.pause(name, paused)
 
@@ -485,6 +511,9 @@ class IncrementalEvaluator:
         head = "from the changes alone"
         if isinstance(network, _Shared):
             head += f", in one network with {int(network.parameters.alive.sum())} queries of its shape"
+        equal = sum(other.root is network.root for other in self._queries.values())
+        if equal > 1:
+            head += f", once for {equal} queries that are equal"
         return "\n".join([head + ":", *_tree(network.root, 1, Count())])
 
     # -------------------------------------------------------------------- input
@@ -627,14 +656,28 @@ class IncrementalEvaluator:
     def _run(self, step: Step) -> list[tuple[_Running, Sent]]:
         """What each network sends in a step."""
         self.apart()
+        told: dict[int, Sent] = {}  # by reporter, which equal queries have in common
         sent = []
         for running in self.networks():
-            for window in running.windows:
-                window.move(step)
-            if isinstance(running, _Shared):
-                running.first_reports.take(step.rows, step.until)
-            sent.append((running, running.reporter.step(running.root.step(step), step.until)))
+            reporter = running.reporter
+            if id(reporter) not in told:
+                for window in running.windows:
+                    window.move(step)
+                if isinstance(running, _Shared):
+                    running.first_reports.take(step.rows, step.until)
+                told[id(reporter)] = reporter.step(running.root.step(step), step.until)
+            sent.append((running, told[id(reporter)]))
         return sent
+
+
+@lru_cache(maxsize=64)
+def _shape_of(query: A.Query) -> Lifted | None:
+    return lift(inlined(deterministic(query)))
+
+
+def _counts_in_steps(window: Window) -> bool:
+    """Whether where the window began to count matters, which is remembered by query."""
+    return isinstance(window.intervals, CountIntervals) and window.intervals.step > 1
 
 
 def shared_names(batch: AnswerBatch) -> list[str] | None:

@@ -141,7 +141,7 @@ class JoinWindows(Node):
                 for window in (w for w in windows if name in w.columns):
                     window.among.append((window.columns[name], values.setdefault(i, KeySet())))
             _note(values, relation.rows)
-        # Per leaf and query that was let in, the first row that it may see.
+        # Per leaf and class of queries that was let in, the first row that it may see.
         self._since = np.zeros((len(leaves), 0), np.int64)
         self.join = WindowJoin(leaves)
         self.columns = (*self.join.columns, QUERY) if self._routes else self.join.columns
@@ -163,7 +163,7 @@ class JoinWindows(Node):
                 _note(self._values[i], rows)
 
     def _admit(self, parameters: Parameters) -> None:
-        """Let queries in that were registered since the last step."""
+        """Let classes of queries in that were registered since the last step."""
         rows = parameters.rows(known=self._since.shape[1])
         if not self._routes:
             self.join.add_stored(len(self.join.leaves) - 1, rows[self._compared])
@@ -175,7 +175,7 @@ class JoinWindows(Node):
         parameters = self.parameters
         assert parameters is not None
         if self._routes:  # every result for every query
-            query = np.arange(len(parameters.names))[None, :]
+            query = np.arange(len(parameters))[None, :]
             rows = rows[:, :, None]
         else:
             query = self.join.cell(len(self.join.leaves) - 1, 0, rows[:, -1]) - 1
@@ -195,7 +195,7 @@ class JoinWindows(Node):
         return np.where(mine, end, NEVER)
 
     def advance(self, step: Step) -> Deltas:
-        if self.parameters is not None and self._since.shape[1] < len(self.parameters.names):
+        if self.parameters is not None and self._since.shape[1] < len(self.parameters):
             self._admit(self.parameters)
         batches, owners = [], []
         for i, window in enumerate(self.windows):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +44,10 @@ class Reporter:
         self._visited = NEVER
         self._was_empty = True
         self.paused = False
+
+    def apart(self) -> Reporter:
+        """Another one in the same state, which goes its own way."""
+        return copy(self)
 
     def _pausing(self, deltas: Deltas, until: int) -> Sent:
         """Nothing is told; what changes meanwhile is told, netted, at the first report after the pause."""
@@ -181,8 +186,9 @@ class SharedReporter(Reporter):
     """For many queries at once, which differ in the sizes of their windows: only differences, told
     when they happen.
 
-    `first` tells for some queries, by number, when they report first after an instant at which they were
-    resumed; FOREVER if not in this step."""
+    Deltas come for classes of equal queries; `told_to` gives the queries of each row (see
+    `Parameters.told_to`). `first` tells for some queries, by number, when they report first after an instant
+    at which they were resumed; FOREVER if not in this step."""
 
     def __init__(
         self,
@@ -190,9 +196,11 @@ class SharedReporter(Reporter):
         output: Output,
         report: Report,
         first: Callable[[Ids, Ids], Ids],
+        told_to: Callable[[Ids], tuple[Ids, Ids] | None],
     ) -> None:
         super().__init__(columns, output, report, 0, [])
-        self._first = first
+        self._first, self._told_to = first, told_to
+        self._query = columns.index(QUERY)
         self._quiet: dict[int, int] = {}  # queries that tell nothing, and since when they may again
 
     def pause(self, query: int) -> None:
@@ -212,8 +220,11 @@ class SharedReporter(Reporter):
             self.paused = bool(self._quiet)
 
     def step(self, deltas: Deltas, until: int) -> Sent:
+        deltas = deltas.consolidated()
         if not self._quiet:
-            return self._differences(deltas.consolidated())
+            sent = self._differences(deltas)
+            return Sent(self.columns, *self._each(sent.values, sent.time, sent.sign))
+        deltas = Deltas(self.columns, *self._each(deltas.values, deltas.time, deltas.weight))
         numbers = np.fromiter(self._quiet, np.int64, len(self._quiet))
         since = np.fromiter(self._quiet.values(), np.int64, len(self._quiet))
         first = np.full(len(numbers), FOREVER)
@@ -231,6 +242,16 @@ class SharedReporter(Reporter):
         order = np.argsort(time, kind="stable")
         moved = Deltas(self.columns, time, pending.weight[told], pending.values[:, told]).select(order)
         return self._differences(moved.consolidated())
+
+    def _each(self, values: Ids, time: Ids, weight: Ids) -> tuple[Ids, Ids, Ids]:
+        """Time, weight and values of the rows, of each once for every query that is told it."""
+        told = self._told_to(values[self._query])
+        if told is None:
+            return time, weight, values
+        rows, queries = told
+        values = values[:, rows]
+        values[self._query] = queries
+        return time[rows], weight[rows], values
 
     def _held_until(self, whose: Ids, quiet: Ids, first: Ids) -> Ids:
         """For each row, the instant before which it may not be told."""

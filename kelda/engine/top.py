@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cmp_to_key
 from itertools import islice
@@ -155,6 +156,11 @@ class TopReporter(Reporter):
         self._counts: Counter[Row] = Counter()  # of solutions with their keys
         self._entries: list[Entry] = []  # each of them once, in order
         self._last: list[Row] = []  # shown at the last report; a list, whose ids are seen to be held
+
+    def apart(self) -> TopReporter:
+        other = copy(self)
+        other._counts, other._entries = self._counts.copy(), self._entries.copy()
+        return other
 
     def _tell(self, moved: Deltas, instants: Ids) -> Sent:
         if self.top.sorts_only:

@@ -46,10 +46,15 @@ def lift(query: A.Query) -> Lifted | None:
         size, spec = _size(window.window)
         sizes.append(size)
         windows.append(replace(window, window=spec))
-    shape = replace(query, pattern=pattern, windows=tuple(windows), name=None, prefixes=(), base=None)
+    shape = nameless(replace(query, pattern=pattern, windows=tuple(windows)))
     if any(isinstance(node, A.Param) for node in nodes(shape)):
         return None  # a parameter where no constant can be lifted from
     return Lifted(shape, tuple(constants), tuple(sizes))
+
+
+def nameless(query: A.Query) -> A.Query:
+    """The query without what its text calls it and its answers, and how it writes IRIs."""
+    return replace(query, name=None, stream_out=None, prefixes=(), base=None)
 
 
 def constant_column(number: int) -> str:

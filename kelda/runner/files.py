@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import Protocol
 
@@ -28,8 +29,16 @@ BLOCK = 1 << 20  # bytes of text that are read and encoded at a time
 
 def parse_spec(spec: QuerySpec) -> Query:
     """The query of a specification, with its parameters bound."""
+    if not spec.params:
+        return _parsed(spec.text, spec.dialect)
     params = {name: term_from_text(text) for name, text in spec.params.items()}
-    return parse(spec.text, dialect=spec.dialect, params=params or None)
+    return parse(spec.text, dialect=spec.dialect, params=params)
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str, dialect: str | None) -> Query:
+    """Many users ask the same: it is read once."""
+    return parse(text, dialect=dialect)
 
 
 def equip(evaluator: Evaluator, job: Job) -> None:

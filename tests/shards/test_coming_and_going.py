@@ -72,9 +72,12 @@ def test_same_answers(
             for stream in STREAMS:
                 expected += reference.heartbeat(stream, newest)
             found += local.push({}, heartbeats=dict.fromkeys(STREAMS, newest))
-            reference.register(name, parse(text), output=output)
-            local.apply([local.planner.plan(QuerySpec(name, text, output=output and output.value))])
-            running.append(name)
+            names = [f"{name}-{i}" for i in range(data.draw(st.integers(1, 3)))]
+            for each in names:
+                reference.register(each, parse(text), output=output)
+            specs = [QuerySpec(each, text, output=output and output.value) for each in names]
+            local.apply([local.planner.plan(spec) for spec in specs])
+            running += names
         elif action == "push":
             batch = {}
             for stream in STREAMS:

@@ -59,7 +59,8 @@ def test_same_answers(
             parse(text)
         except QueryError:  # a random query may break a rule of SPARQL
             continue
-        specs.append(QuerySpec(f"q{i}", text, output=output and output.value))
+        copies = data.draw(st.integers(1, 3))
+        specs += [QuerySpec(f"q{i}-{j}", text, output=output and output.value) for j in range(copies)]
     reference = ReferenceEvaluator(store=setup(stored, 1).evaluator().store)
     for stream in STREAMS:
         reference.add_stream(stream, lateness=1, from_start=True)
