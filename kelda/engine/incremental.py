@@ -30,8 +30,8 @@ from kelda.engine.open_windows import OpenWindows, Window
 from kelda.engine.ownership import Owner
 from kelda.engine.reachable import reachable_ids
 from kelda.engine.reference import ReferenceEvaluator
-from kelda.engine.report import Report, When, output_of, report_of
-from kelda.engine.reporter import Asker, Reporter, Sent, SharedReporter
+from kelda.engine.report import Report, When, output_of, periods_of, report_of
+from kelda.engine.reporter import Asker, Reporter, Sent, SharedContentReporter, SharedReporter
 from kelda.engine.sharing import Parameters
 from kelda.engine.term_order import TermOrder
 from kelda.engine.top import TopReporter, top_of
@@ -166,6 +166,7 @@ class IncrementalEvaluator:
         # What queries that are registered before the next step can have in common.
         self._open_windows, self._open_groups = OpenWindows(), JoinGroups()
         self._open_queries: dict[_Shape, _Running] = {}
+        self._opened_by: dict[str, _Shape] = {}
         # Queries with STREAM ?var as they were registered, to be compiled again for a stream that is new.
         self._on_every_stream: dict[str, tuple[A.Query, A.Output | None, Report | None]] = {}
         self.released = 0  # terms that the dictionary has let go of
@@ -227,7 +228,7 @@ class IncrementalEvaluator:
             if reads_every_stream(query):
                 self._on_every_stream[name] = (query, output, report)
             elif not self.stored_may_change and not any(_counts_in_steps(w) for w in running.windows):
-                self._open_queries[key] = running
+                self._open_queries[key], self._opened_by[name] = running, key
 
     def _equal(self, name: str, key: _Shape) -> bool:
         """Let the query run with an equal one, if that has seen nothing of the stream before it."""
@@ -240,7 +241,8 @@ class IncrementalEvaluator:
 
     def _alone(self, name: str) -> None:
         """From now on, no other query is to run with this one."""
-        self._open_queries = {k: r for k, r in self._open_queries.items() if r.name != name}
+        if name in self._opened_by:
+            del self._open_queries[self._opened_by.pop(name)]
 
     def _compile(self, name: str, query: A.Query, output: A.Output, report: Report) -> _Running:
         if not query.windows or any(
@@ -358,7 +360,9 @@ class IncrementalEvaluator:
             self.register(name, query, output=output, report=report, owner=owner)
 
     def _lifted(self, query: A.Query, output: A.Output, report: Report) -> Lifted | None:
-        if query.form is not A.Form.SELECT or output is A.Output.RSTREAM or report.when is When.PERIODIC:
+        if query.form is not A.Form.SELECT:
+            return None
+        if not periods_of(query, report) if output is A.Output.RSTREAM else report.when is When.PERIODIC:
             return None
         if any(isinstance(n, A.Slice | A.OrderBy | A.Reduced) for n in nodes(query.pattern)):
             return None
@@ -411,6 +415,10 @@ class IncrementalEvaluator:
             return first_reports.after(since, parameters.registered[of], sizes)
 
         reporter = SharedReporter(root.columns, output, report, first, parameters.told_to)
+        if output is A.Output.RSTREAM:
+            every = periods_of(lifted.shape, report)
+            reporter = SharedContentReporter(root.columns, report, self.t0, every, parameters.told_to)
+            reporter.starts_after(self.now)
         read = tuple(windows.values())
         return _Shared("", lifted.shape, root, reporter, read, parameters, first_reports)
 
@@ -419,6 +427,7 @@ class IncrementalEvaluator:
         self._open_windows.close()
         self._open_groups.close()
         self._open_queries.clear()
+        self._opened_by.clear()
         for shared in self._shapes.values():
             if shared is not None:
                 shared.parameters.close()

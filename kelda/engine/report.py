@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from kelda.lang.algebra import Dialect, Output, Query
+from kelda.lang.algebra import Dialect, Output, Query, TimeWindow
 
 
 class When(Enum):
@@ -32,6 +32,17 @@ def report_of(query: Query) -> Report:
     if query.dialect in (Dialect.CSPARQL, Dialect.RSPQL):
         return Report(When.WINDOW_CLOSE, non_empty=True)
     return Report(When.CONTENT_CHANGE)
+
+
+def periods_of(query: Query, report: Report) -> frozenset[int]:
+    """The periods at which the query reports, whatever comes; none if that depends on what comes."""
+    if report.every is not None:
+        return frozenset([report.every])
+    slides = {
+        window.window.slide if isinstance(window.window, TimeWindow) else None for window in query.windows
+    }
+    found = frozenset(slide for slide in slides if isinstance(slide, int))
+    return found if report.when is When.WINDOW_CLOSE and len(found) == len(slides) else frozenset()
 
 
 def output_of(query: Query) -> Output:

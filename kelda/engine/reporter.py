@@ -71,7 +71,9 @@ class Reporter:
         for track in self.tracks:
             track.passed(until)
         self._visited = until
-        pending = Deltas.concat([self._held, deltas], self.columns)
+        return self._told_at(instants, Deltas.concat([self._held, deltas], self.columns))
+
+    def _told_at(self, instants: Ids, pending: Deltas) -> Sent:
         if not len(instants):
             self._held = pending
             return _nothing(self.columns)
@@ -259,6 +261,61 @@ class SharedReporter(Reporter):
         quiet, first = quiet[order], first[order]
         at = np.minimum(np.searchsorted(quiet, whose), len(quiet) - 1)
         return np.where(quiet[at] == whose, first[at], NEVER)
+
+
+class SharedContentReporter(SharedReporter):
+    """For many queries at once that tell all they have, RSTREAM, at instants that they have in common: every
+    so many milliseconds, for each of the periods `every`.
+
+    A query without solutions tells nothing, so nobody has to know whether its windows are empty."""
+
+    def __init__(
+        self,
+        columns: tuple[str, ...],
+        report: Report,
+        t0: int,
+        every: frozenset[int],
+        told_to: Callable[[Ids], tuple[Ids, Ids] | None],
+    ) -> None:
+        super().__init__(columns, Output.RSTREAM, report, _no_first, told_to)
+        self.t0, self.every = t0, every
+
+    def forget(self, query: int) -> None:
+        self._quiet.pop(query, None)
+        self.paused = bool(self._quiet)
+
+    def step(self, deltas: Deltas, until: int) -> Sent:
+        pending = Deltas.concat([self._held, deltas], self.columns)
+        instants = self._due(pending, until)
+        self._visited = until
+        sent = self._told_at(instants, pending)
+        sent = Sent(self.columns, *self._each(sent.values, sent.time, sent.sign))
+        if not self._quiet:
+            return sent
+        numbers = np.fromiter(self._quiet, np.int64, len(self._quiet))
+        since = np.fromiter(self._quiet.values(), np.int64, len(self._quiet))
+        heard = sent.time > self._held_until(sent.values[self._query], numbers, since)
+        for query in numbers[since < FOREVER].tolist():
+            del self._quiet[query]
+        self.paused = bool(self._quiet)
+        return Sent(self.columns, sent.time[heard], sent.sign[heard], sent.values[:, heard])
+
+    def _due(self, pending: Deltas, until: int) -> Ids:
+        """The instants up to `until` at which anybody has something to tell, or has just lost it."""
+        moments, first = np.unique(pending.time, return_index=True)
+        there = int(self._content.weight.sum())
+        after = there + np.append(np.cumsum(pending.weight)[first[1:] - 1], pending.weight.sum())
+        before = int(moments.searchsorted(self._visited, "right"))
+        inside = np.concatenate([[after[before - 1] if before else there], after[before : len(moments)]]) > 0
+        grids = [
+            kernels.grid(moments[before:], inside, self._visited, NEVER, until, self.t0, every)
+            for every in self.every
+        ]
+        return grids[0] if len(grids) == 1 else np.unique(np.concatenate(grids))
+
+
+def _no_first(queries: Ids, since: Ids) -> Ids:
+    raise AssertionError("who tells all tells it at the next instant")
 
 
 class Asker(Reporter):

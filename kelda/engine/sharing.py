@@ -115,8 +115,8 @@ class Parameters:
 
     def told_to(self, classes: Ids) -> tuple[Ids, Ids] | None:
         """To whom rows of these classes (from 1) are told: (row, number of the query), a pair for each time.
-        None where each class is one query, of the same number."""
-        if len(self.names) == len(self):
+        None where each class is one query, of the same number, and none was dropped."""
+        if len(self.names) == len(self) == len(self.numbers):
             return None
         if self._members is None:
             there = np.fromiter(self.numbers.values(), np.int64, len(self.numbers))

@@ -127,14 +127,15 @@ def test_a_network_has_equal_queries_once() -> None:
 def test_equal_queries_that_share_no_network_are_evaluated_once() -> None:
     engine = IncrementalEvaluator()
     equip(engine)
+    text = "REGISTER ISTREAM :{} AS SELECT ?x FROM NAMED WINDOW :w ON :a [RANGE 4 STEP 2] "
+    text += "WHERE {{ WINDOW :w {{ ?x :p ?y }} }} ORDER BY ?x LIMIT 1"
     for i in range(3):
-        text = TEXTS["RSTREAM"].replace(":o", f":o{i}")
-        engine.register(f"q{i}", parse(PREFIX + text))
+        engine.register(f"q{i}", parse(PREFIX + text.format(f"o{i}")))
     assert len({id(network.root) for network in engine.networks()}) == 1
     assert "once for 3 queries that are equal" in engine.say("q2")
     engine.heartbeat(STREAMS[0], 3)
     engine.heartbeat(STREAMS[1], 3)
-    engine.register("later", parse(PREFIX + TEXTS["RSTREAM"]))
+    engine.register("later", parse(PREFIX + text.format("o3")))
     assert len({id(network.root) for network in engine.networks()}) == 2
 
 

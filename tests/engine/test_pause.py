@@ -29,6 +29,7 @@ RSPQL_WINDOWS = (
     "RANGE 3",
     "RANGE 7",
     "RANGE 5 STEP 2",
+    "RANGE 6 STEP 3",
     "RANGE 2 STEP 5",
     "ELEMENTS 2",
     "ELEMENTS 3 STEP 2",
@@ -46,8 +47,9 @@ def texts(draw: st.DrawFn) -> str:
         shape, window = draw(st.sampled_from(SHAPES[:3])), draw(st.sampled_from(WINDOWS))
         return "PREFIX : <http://ex/> " + shape.format(window, term)
     shape, window = draw(st.sampled_from(RSPQL)), draw(st.sampled_from(RSPQL_WINDOWS))
-    return f"PREFIX : <http://ex/> REGISTER {draw(st.sampled_from(('ISTREAM', 'DSTREAM')))} :o AS " + (
-        shape.format(window, term)
+    return (
+        f"PREFIX : <http://ex/> REGISTER {draw(st.sampled_from(('ISTREAM', 'DSTREAM', 'RSTREAM')))} :o AS "
+        + (shape.format(window, term))
     )
 
 

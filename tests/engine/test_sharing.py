@@ -199,7 +199,8 @@ class Group:
                 ]
             )
         )
-        register = "" if self.dialect == "cqels" else f"REGISTER {self.pick('ISTREAM', 'DSTREAM')} :o AS "
+        kind = self.pick("ISTREAM", "DSTREAM", "RSTREAM")
+        register = "" if self.dialect == "cqels" else f"REGISTER {kind} :o AS "
         windows = " ".join(self.windows)
         return f"PREFIX : <http://ex/> {register}{head} {windows} WHERE {{ {body} }} {tail}"
 
@@ -323,6 +324,50 @@ def test_a_thousand_queries_are_one_network() -> None:
     events = [Event(int(t), (Quad(people[7], NamedNode(EX + "p"), Literal(t)),)) for t in push]
     answers = engine.push(STREAMS[0], events) + engine.end(STREAMS[0]) + engine.end(STREAMS[1])
     assert [(a.query, a.time) for a in answers] == [("q7", 1), ("q7", 2)]
+
+
+WHOLE = (
+    "REGISTER QUERY q{0} {1} AS SELECT ?x FROM NAMED STREAM :a [RANGE 6ms STEP 2ms] "
+    "WHERE {{ GRAPH :a {{ ?x :p {0} }} }}",
+    "REGISTER RSTREAM :o{0} AS SELECT ?x FROM NAMED WINDOW :w ON :a [RANGE 6 STEP 3] "
+    "FROM NAMED WINDOW :v ON :b [RANGE 6 STEP 2] "
+    "WHERE {{ WINDOW :w {{ ?x :p {0} }} WINDOW :v {{ ?x :q ?y }} }}",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "every"),
+    [(WHOLE[0], ""), (WHOLE[0], "COMPUTED EVERY 4ms"), (WHOLE[0], "COMPUTED EVERY 3ms"), (WHOLE[1], "")],
+)
+def test_queries_that_tell_all_share_a_network(text: str, every: str) -> None:
+    """With long gaps, in which windows run empty; some pause, go, or come later."""
+    times = [t for start in (3, 40, 1_000_041) for t in range(start, start + 18)]
+    answers = []
+    for evaluator in (ReferenceEvaluator(), IncrementalEvaluator()):
+        equip(evaluator)
+
+        def register(name: str, i: int, to=evaluator) -> None:
+            to.register(name, parse("PREFIX : <http://ex/> " + text.format(i % 3, every)))
+
+        for i in range(12):
+            register(f"q{i}", i)
+        found: list[Answer] = []
+        for n, time in enumerate(times):
+            if n == 9:
+                evaluator.pause("q4")
+                evaluator.pause("q5")
+                evaluator.drop("q7")
+                register("later", 1)
+            if n == 30:
+                evaluator.pause("q4", False)
+                evaluator.drop("q8")
+            quad = Quad(NamedNode(f"{EX}n{n % 2}"), NamedNode(EX + "pq"[n % 4 == 0]), Literal(n % 3))
+            found += evaluator.push(STREAMS[n % 4 == 0], [Event(time, (quad,))])
+        found += evaluator.end(STREAMS[0]) + evaluator.end(STREAMS[1])
+        answers.append(bag(found))
+    assert answers[0] == answers[1] and answers[0].total() > 100
+    assert isinstance(evaluator, IncrementalEvaluator)
+    assert "in one network with 10 queries" in evaluator.say("q1"), evaluator.say("q1")
 
 
 def test_of_stored_data_a_network_holds_what_its_constants_pick() -> None:
