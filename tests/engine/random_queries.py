@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hypothesis import note
 from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kelda.engine.incremental import IncrementalEvaluator
+from kelda.engine.reference import ReferenceEvaluator
 from kelda.rdf.event import Event
 
 EX = "http://ex/"
@@ -211,3 +215,21 @@ def events(draw: st.DrawFn) -> list[Event]:
             quads.insert(draw(st.integers(0, len(quads))), Quad(s, NamedNode(EX + "at"), stated))
         out.append(Event(time, tuple(quads)))
     return out
+
+
+def change(
+    action: str,
+    running: list[str],
+    evaluators: Iterable[ReferenceEvaluator | IncrementalEvaluator],
+    data: st.DataObject,
+) -> None:
+    """Drop, pause or resume one of the running queries, in all evaluators."""
+    name = data.draw(st.sampled_from(running))
+    note(f"{action} {name}")
+    for evaluator in evaluators:
+        if action == "drop":
+            evaluator.drop(name)
+        else:
+            evaluator.pause(name, action == "pause")
+    if action == "drop":
+        running.remove(name)

@@ -18,7 +18,7 @@ from kelda.errors import QueryError
 from kelda.lang import parse, prepare
 from kelda.lang.algebra import Output
 from kelda.rdf.event import Event
-from tests.engine.random_queries import EX, STREAMS, events, queries
+from tests.engine.random_queries import EX, STREAMS, change, events, queries
 from tests.engine.test_batching import bag
 from tests.engine.test_incremental import equip, store
 
@@ -59,15 +59,7 @@ def test_same_answers(
             for evaluator, found in zip(both, answers, strict=True):
                 found += evaluator.push(stream, pushed)
         else:
-            name = data.draw(st.sampled_from(running))
-            note(f"{action} {name}")
-            for evaluator in both:
-                if action == "drop":
-                    evaluator.drop(name)
-                else:
-                    evaluator.pause(name, action == "pause")
-            if action == "drop":
-                running.remove(name)
+            change(action, running, both, data)
     for stream, rest in left.items():
         for evaluator, found in zip(both, answers, strict=True):
             found += evaluator.push(stream, rest) + evaluator.end(stream)

@@ -14,7 +14,7 @@ from kelda.engine.reference import ReferenceEvaluator
 from kelda.lang import parse
 from kelda.lang.algebra import Output
 from kelda.rdf.event import Event
-from tests.engine.random_queries import EX, STREAMS, events
+from tests.engine.random_queries import EX, STREAMS, change, events
 from tests.engine.test_batching import bag
 from tests.engine.test_incremental import equip, store
 
@@ -70,15 +70,7 @@ def test_same_answers(
             expected += reference.push(stream, pushed)
             found += engine.push(stream, pushed)
         elif action:
-            name = data.draw(st.sampled_from(running))
-            note(f"{action} {name}")
-            for evaluator in both:
-                if action == "drop":
-                    evaluator.drop(name)
-                else:
-                    evaluator.pause(name, action == "pause")
-            if action == "drop":
-                running.remove(name)
+            change(action, running, both, data)
     assert not engine.reasons
     for stream, rest in left.items():
         expected += reference.push(stream, rest) + reference.end(stream)

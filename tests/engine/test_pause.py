@@ -13,7 +13,7 @@ from kelda.engine.reference import ReferenceEvaluator
 from kelda.lang import parse
 from kelda.lang.algebra import Output
 from kelda.rdf.event import Event
-from tests.engine.random_queries import STREAMS, events
+from tests.engine.random_queries import STREAMS, change, events
 from tests.engine.test_batching import bag
 from tests.engine.test_incremental import equip, store
 from tests.engine.test_sharing import SHAPES, TERMS, WINDOWS
@@ -85,15 +85,7 @@ def test_same_answers(
             expected += reference.push(stream, pushed)
             found += engine.push(stream, pushed)
         else:
-            name = data.draw(st.sampled_from(running))
-            note(f"{action} {name}")
-            for evaluator in both:
-                if action == "drop":
-                    evaluator.drop(name)
-                else:
-                    evaluator.pause(name, action == "pause")
-            if action == "drop":
-                running.remove(name)
+            change(action, running, both, data)
     for stream, rest in left.items():
         expected += reference.push(stream, rest) + reference.end(stream)
         found += engine.push(stream, rest) + engine.end(stream)

@@ -19,7 +19,7 @@ from kelda.lang import parse, prepare
 from kelda.lang.algebra import Output
 from kelda.plan.shape import lift
 from kelda.rdf.event import Event
-from tests.engine.random_queries import EX, STREAMS, events
+from tests.engine.random_queries import EX, STREAMS, change, events
 from tests.engine.test_batching import bag
 from tests.engine.test_incremental import equip, store
 
@@ -260,15 +260,7 @@ def test_queries_of_any_shape_come_go_and_pause(
             for event in pushed:
                 one_by_one += slow.push(stream, [event])
         else:
-            name = data.draw(st.sampled_from(running))
-            note(f"{action} {name}")
-            for evaluator in every:
-                if action == "drop":
-                    evaluator.drop(name)
-                else:
-                    evaluator.pause(name, action == "pause")
-            if action == "drop":
-                running.remove(name)
+            change(action, running, every, data)
     note(f"shared: {[name for name in running if 'in one network' in engine.say(name)]}")
     for stream, rest in left.items():
         expected += reference.push(stream, rest) + reference.end(stream)
