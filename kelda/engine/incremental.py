@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
 import numpy as np
-from pyoxigraph import NamedNode
+from pyoxigraph import NamedNode, Quad
 
 from kelda.engine.answer import Answer
 from kelda.engine.clock import NEVER, Clock, StreamClock
@@ -220,6 +220,8 @@ class IncrementalEvaluator:
         try:
             running = self._compile(name, query, wanted, told)
         except NotIncremental as reason:
+            if not self.fallback.queries:  # it was not told of what came
+                self.fallback.catch_up(self.clock, self.now, self._waiting())
             self.fallback.register(name, query, output=output, report=report)
             self.reasons[name] = str(reason)
         else:
@@ -229,6 +231,19 @@ class IncrementalEvaluator:
                 self._on_every_stream[name] = (query, output, report)
             elif not self.stored_may_change and not any(_counts_in_steps(w) for w in running.windows):
                 self._open_queries[key], self._opened_by[name] = running, key
+
+    def _waiting(self) -> list[tuple[str, Event]]:
+        """The events that wait for their instant, with their streams, in order of arrival."""
+        found: dict[int, tuple[str, int, list[Quad]]] = {}
+        for stream, pending in self.pending.items():
+            for s, p, o, time, event in pending.parts:
+                known = np.flatnonzero(s)  # others are there for their time alone
+                columns = (self.dictionary.terms(ids[known]) for ids in (s, p, o))
+                for number, at, *spo in zip(
+                    event[known].tolist(), time[known].tolist(), *columns, strict=True
+                ):
+                    found.setdefault(number, (stream, at, []))[2].append(Quad(*spo))
+        return [(stream, Event(at, tuple(quads))) for _, (stream, at, quads) in sorted(found.items())]
 
     def _equal(self, name: str, key: _Shape) -> bool:
         """Let the query run with an equal one, if that has seen nothing of the stream before it."""

@@ -360,6 +360,15 @@ class ReferenceEvaluator:
         """Names of the registered queries."""
         return list(self._queries)
 
+    def catch_up(self, clock: Clock, now: int, waiting: Iterable[tuple[str, Event]]) -> None:
+        """Stand where another evaluator stands: with its clocks, and what waits there in order of arrival."""
+        self.clock = Clock({stream: replace(of) for stream, of in clock.streams.items()})
+        self._now, self._pending = now, []
+        for stream, event in waiting:
+            assert event.time is not None
+            heapq.heappush(self._pending, (event.time, self._arrivals, stream, event.quads))
+            self._arrivals += 1
+
     # -------------------------------------------------------------------- input
 
     def push(self, stream: str, events: Iterable[Event]) -> list[Answer]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pyoxigraph import RdfFormat
+from pyoxigraph import Literal, NamedNode, Quad, RdfFormat
 from pyoxigraph import parse as parse_rdf
 
 from kelda.engine.answer import Answer
@@ -13,7 +13,7 @@ from kelda.errors import UsageError
 from kelda.lang import parse
 from kelda.lang.algebra import Output
 from kelda.rdf.event import Event
-from tests.engine.random_queries import STREAMS
+from tests.engine.random_queries import EX, STREAMS
 from tests.engine.test_batching import bag
 from tests.engine.test_incremental import equip, store
 
@@ -129,3 +129,25 @@ def test_a_stream_that_is_added_before_any_element_is_read_too() -> None:
         engine.add_stream("http://ex/c")
     engine.drop("q")
     engine.add_stream("http://ex/c")
+
+
+def test_the_first_query_by_reference_sees_what_waits_and_knows_what_is_late() -> None:
+    """The reference evaluator is not told of elements while it has no query."""
+    plain = "PREFIX : <http://ex/> SELECT ?x { STREAM :a [NOW] { ?x :p ?y } }"
+    by_reference = "PREFIX : <http://ex/> SELECT ?x { STREAM :a [RANGE 3ms] { ?x :p/:q* ?y } }"
+    answers = []
+    for evaluator in (ReferenceEvaluator(), IncrementalEvaluator()):
+        evaluator.add_stream(EX + "a", lateness=2)
+        evaluator.register("q0", parse(plain))
+        found = []
+        for time in (10, 20, 19, 21):  # 19, 20 and 21 wait
+            quad = Quad(NamedNode(f"{EX}n{time}"), NamedNode(EX + "p"), Literal(1))
+            found += evaluator.push(EX + "a", [Event(time, (quad, quad))])
+        evaluator.register("q1", parse(by_reference))
+        for time in (12, 30):  # 12 is late
+            quad = Quad(NamedNode(f"{EX}n{time}"), NamedNode(EX + "p"), Literal(1))
+            found += evaluator.push(EX + "a", [Event(time, (quad,))])
+        answers.append((bag(found + evaluator.end(EX + "a")), evaluator.late))
+    assert answers[0] == answers[1]
+    assert isinstance(evaluator, IncrementalEvaluator) and "q1" in evaluator.reasons
+    assert "n19" in str(answers[0][0])
