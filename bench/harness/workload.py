@@ -400,17 +400,9 @@ def on_spark(ready: Ready) -> dict[str, Any]:
 
 def _count_on_spark(job: Job, checkpoint: Path, *, master: str, shards: int, balance: str) -> int:
     """How many answers the whole job has. They stay columns: as objects they would be what is measured."""
-    from kelda.spark.pipeline import Pipeline
+    from kelda.spark.run import pipeline_of
 
-    pipeline = Pipeline(
-        job.streams,
-        checkpoint,
-        graphs=job.graphs,
-        t0=job.t0,
-        shards=shards,
-        balance=balance,
-        batch_events=job.batch_events,
-    )
+    pipeline = pipeline_of(job, checkpoint, shards=shards, balance=balance)
     pipeline.register_all(job.queries)
     try:
         pipeline.start(master)

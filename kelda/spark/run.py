@@ -9,7 +9,7 @@ import queue
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kelda.engine.answer import Answer
@@ -42,16 +42,7 @@ def run(
     folder = Path(checkpoint or tempfile.mkdtemp(prefix="kelda-checkpoint-")).absolute()
     handover = Handover()
     try:
-        pipeline = Pipeline(
-            job.streams,
-            folder,
-            graphs=job.graphs,
-            t0=job.t0,
-            shards=shards,
-            balance=balance,
-            batch_events=job.batch_events,
-            take=handover.take,
-        )
+        pipeline = pipeline_of(job, folder, shards=shards, balance=balance, take=handover.take)
         ledger = Ledger(folder, job)
         if not pipeline.queries:
             pipeline.register_all(job.queries)
@@ -61,6 +52,22 @@ def run(
         raise
     return _run(
         pipeline, job, master, ledger, handover, progress or NoProgress(), keep=checkpoint is not None
+    )
+
+
+def pipeline_of(
+    job: Job, folder: Path, *, shards: int, balance: str, take: Callable[[Batch], None] = lambda batch: None
+) -> Pipeline:
+    """The pipeline that a job asks for, with its checkpoint in the folder; without its queries yet."""
+    return Pipeline(
+        job.streams,
+        folder,
+        graphs=job.graphs,
+        t0=job.t0,
+        shards=shards,
+        balance=balance,
+        batch_events=job.batch_events,
+        take=take,
     )
 
 
