@@ -12,12 +12,12 @@ from kelda.engine.deltas import Deltas, Ids, Operator
 from kelda.engine.expressions import Compiled
 from kelda.engine.intervals import CountIntervals, Intervals, StreamRows, TimeIntervals, Waiting
 from kelda.engine.intervals_kernels import matching
-from kelda.engine.keyset import KeySet
 from kelda.engine.ownership import Owner
 from kelda.engine.relations import Picked, Relation
 from kelda.engine.sharing import Parameters
 from kelda.engine.window_join import Leaf, NewRows, WindowJoin
 from kelda.plan.shape import QUERY
+from kelda.rdf.keyset import KeySet
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ import numpy as np
 
 from kelda.engine.deltas import Ids
 from kelda.engine.intervals import CountIntervals, Intervals, TimeIntervals
-from kelda.engine.keyset import KeySet
 from kelda.plan.shape import QUERY, constant_column
+from kelda.rdf.keyset import KeySet
 
 
 def _grown(array: Ids, more: Ids) -> Ids:

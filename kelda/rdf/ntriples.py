@@ -24,16 +24,16 @@ from numpy.typing import NDArray
 from pyoxigraph import Quad, RdfFormat, parse
 
 from kelda.rdf import ntriples_kernels as kernels
+from kelda.rdf.byte_masks import WIDTH
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject
-from kelda.rdf.hash_kernels import COLLISION, NEEDS_ROOM, PADDING
+from kelda.rdf.hash_kernels import COLLISION, NEEDS_ROOM
 from kelda.rdf.ids import Term
 
 _BLOCK = 1 << 19
 _SHOWN = 200
 MANY = 32  # terms: for fewer it is not worth to write their text
-_BAD_TIME = "a line must start with its time in milliseconds since 1970 (a whole number) and a tab"
-_ANY = np.zeros(0, np.int64)
+BAD_TIME = "a line must start with its time in milliseconds since 1970 (a whole number) and a tab"
 _PLACE = re.compile(r"^Parser error at line 1 (between )?")
 
 
@@ -58,20 +58,10 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some statements, as views that the next block is written over.
-
-    Of statements read without interning `spans` has the places of the terms in `text`.
-    """
+    """Some statements, as views that the next block is written over."""
 
     columns: NDArray[np.int64]  # s, p, o, g, t, line
-    spans: NDArray[np.int32]
-    text: NDArray[np.uint8]
-    dictionary: Dictionary
     rejects: list[Reject]
-
-    def know(self, rows: NDArray[np.int64]) -> None:
-        """Have the terms of these statements in the dictionary."""
-        self.dictionary.add_rows(self.columns, self.spans, rows, self.text)
 
 
 def blocks(
@@ -80,45 +70,35 @@ def blocks(
     *,
     quads: bool = True,
     timed: bool = False,
-    interned: bool = True,
-    predicates: NDArray[np.int64] | None = None,
     source: str = "",
     first_line: int = 1,
 ) -> Iterator[Block]:
     """Read whole lines of N-Quads (or, with `quads=False`, of N-Triples), block by block.
 
-    With `timed`, each line starts with its time in milliseconds since 1970 and a tab. Unless terms are
-    to be `interned`, the dictionary learns only those of the rows that `Block.know` is told, and of
-    statements with other predicates than the given ones (None: any will do) s and o may be 0.
+    With `timed`, each line starts with its time in milliseconds since 1970 and a tab.
     """
     view = memoryview(data).cast("B")
-    read_line = _line_reader(dictionary, quads)
+    read_line = line_reader(dictionary, quads)
     scratch = _scratch(min(len(view), _BLOCK))
     start = 0
     while start < len(view):
         block = view[start : _cut(view, start, _BLOCK)]
         if len(block) > scratch.size:
             scratch = _Scratch.of(len(block))
-        spans = scratch.spans[:, :0] if interned else scratch.spans
-        columns, slow, next_line = _scan(
-            block, dictionary, quads, timed, first_line, scratch, spans, predicates
-        )
-        spans = spans[:, : columns.shape[1]]
+        columns, slow, next_line = _scan(block, dictionary, quads, timed, first_line, scratch)
         dropped, rejects = [], []
         for row, begin, end, why in slow.T.tolist():
             line = bytes(block[begin:end])
-            ids, reason = read_line(line) if why == kernels.UNSURE else (None, _BAD_TIME)
+            ids, reason = read_line(line) if why == kernels.UNSURE else (None, BAD_TIME)
             if ids is not None:
                 columns[:4, row] = ids
-                spans[:, row : row + 1] = 0  # known already
                 continue
             dropped.append(row)
             if reason:
-                rejects.append(Reject(source, int(columns[5, row]), reason, _shortened(line)))
+                rejects.append(rejected(source, int(columns[5, row]), reason, line))
         if dropped:
             columns = np.delete(columns, dropped, axis=1)
-            spans = spans if interned else np.delete(spans, dropped, axis=1)
-        yield Block(columns, spans, scratch.buffer, dictionary, rejects)
+        yield Block(columns, rejects)
         first_line = next_line
         start += len(block)
     _spare.append(scratch)
@@ -172,7 +152,6 @@ class _Scratch(NamedTuple):
     size: int
     buffer: NDArray[np.uint8]
     columns: NDArray[np.int64]
-    spans: NDArray[np.int32]
     slow: NDArray[np.int64]
 
     @classmethod
@@ -181,9 +160,8 @@ class _Scratch(NamedTuple):
         rows = size // 2 + 1
         return cls(
             size,
-            np.zeros(size + 1 + PADDING, np.uint8),
+            np.zeros(size + 1 + WIDTH, np.uint8),
             np.empty((6, rows), np.int64),
-            np.empty((8, rows), np.int32),
             np.empty((4, rows), np.int64),
         )
 
@@ -204,21 +182,17 @@ def _scan(
     timed: bool,
     first_line: int,
     scratch: _Scratch,
-    spans: NDArray[np.int32],
-    predicates: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """(columns, slow lines, number of the line after the block), as `kernels.parse` leaves them."""
-    _, buffer, columns, _, slow = scratch
+    _, buffer, columns, slow = scratch
     # A copy, in which the kernel lower-cases language tags; the line feed ends every scan.
     buffer[: len(block)] = block
     buffer[len(block)] = ord("\n")
     state = np.zeros(kernels.STATE_SIZE, np.int64)
     state[kernels.LINE] = first_line
     seed = np.uint64(dictionary.seed)
-    if predicates is None:
-        predicates = _ANY
     while status := kernels.parse(
-        buffer, len(block), quads, timed, seed, *dictionary.tables, columns, spans, predicates, slow, state
+        buffer, len(block), quads, timed, seed, *dictionary.tables, columns, slow, state
     ):
         if status == COLLISION:
             clash = buffer[state[kernels.CLASH_START] : state[kernels.CLASH_END]]
@@ -228,9 +202,7 @@ def _scan(
     return columns[:, : state[kernels.ROWS]], slow[:, : state[kernels.SLOW]], int(state[kernels.LINE])
 
 
-def _line_reader(
-    dictionary: Dictionary, quads: bool
-) -> Callable[[bytes], tuple[tuple[int, ...] | None, str]]:
+def line_reader(dictionary: Dictionary, quads: bool) -> Callable[[bytes], tuple[tuple[int, ...] | None, str]]:
     """A function from one line to (the ids of its statement, ""), or to (None, why there is none)."""
     syntax = RdfFormat.N_QUADS if quads else RdfFormat.N_TRIPLES
 
@@ -247,6 +219,7 @@ def _line_reader(
     return read_line
 
 
-def _shortened(line: bytes) -> str:
+def rejected(source: str, number: int, reason: str, line: bytes) -> Reject:
+    """The reject of a line."""
     text = line.decode(errors="replace")
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return Reject(source, number, reason, text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")

@@ -13,16 +13,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from kelda.rdf.byte_masks import WIDTH, among, first_bit, not_among
 from kelda.rdf.hash_kernels import (
     COLLISION,
     DONE,
     NEEDS_ROOM,
     PADDING,
-    first_byte,
     has_room,
     hash_span,
     helper,
-    identity_of,
     intern,
     load8,
     load64,
@@ -66,10 +65,13 @@ _NAME_DATETIME, _NAME_STRING = _word(b"dateTime"), _word(b"string")
 _NAME_DOUBLE, _NAME_FLOAT = _word(b"double"), _word(b"float")
 _TRUE, _FALSE = _word(b"true"), _word(b"false")
 _ONE, _EIGHT = np.uint64(1), np.uint64(8)
-_BYTES, _LOWS, _HIGHS = (np.uint64(0x0101010101010101 * byte) for byte in (1, 0x7F, 0x80))
+
+_not_common_in_iris = not_among((38, 59), (63, 90), (97, 122), (95, 95))
+_not_in_hosts = not_among((45, 46), (48, 57), (65, 90), (97, 122), (95, 95), (126, 126))
+_special_in_quotes = among((_QUOTE, _QUOTE), (_BACKSLASH, _BACKSLASH), (_LF, _LF), (_CR, _CR), (128, 255))
 
 # Bits of _CLASS: what an ASCII byte may be part of.
-_IRI, _HOST, _LABEL, _ALPHA, _DIGIT, _HEX = 1, 2, 4, 8, 16, 32
+_IRI, _LABEL, _ALPHA, _DIGIT, _HEX = 1, 2, 4, 8, 16
 
 
 def _classes() -> np.ndarray:
@@ -79,7 +81,6 @@ def _classes() -> np.ndarray:
         alpha, digit = c.isalpha(), c.isdigit()
         table[byte] = (
             _IRI * (alpha or digit or c in "-._~!$&'()*+,;=:@/?")
-            + _HOST * (alpha or digit or c in "-._~")
             + _LABEL * (alpha or digit or c in "_-")
             + _ALPHA * alpha
             + _DIGIT * digit
@@ -368,14 +369,7 @@ def term_id(buf, seed):  # type: ignore[no-untyped-def]
 
 # ------------------------------------------------------------------------------ scanning
 #
-# Buffers end with a line feed, which no term contains, so no scan runs past the end.
-
-
-@helper
-def _between(low, first, last):  # type: ignore[no-untyped-def]
-    """For a word of bytes below 128: the high bit of each byte that is in first .. last (others: any)."""
-    above = low + _BYTES * np.uint64(128 - first)
-    return above & ~(low + _BYTES * np.uint64(127 - last))
+# Buffers end with a line feed, which no term contains, so no scan runs past the end (by more than WIDTH).
 
 
 @helper
@@ -411,7 +405,7 @@ def _utf8(text, start, end, iri):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _iri(text, start):  # type: ignore[no-untyped-def]
+def iri_at(text, start):  # type: ignore[no-untyped-def]
     """The position after the absolute IRI at `start` (which is at '<'); -1 when unsure."""
     if load64(text, start) == _HTTP:
         i = start + 8
@@ -434,8 +428,11 @@ def _iri(text, start):  # type: ignore[no-untyped-def]
         if authority:
             i += 2
     if authority:
-        while _is(text, i, _HOST):
-            i += 1
+        mask = _not_in_hosts(text, i)
+        while mask == 0:
+            i += WIDTH
+            mask = _not_in_hosts(text, i)
+        i += first_bit(mask)
         if load8(text, i) == _COLON:
             i += 1
             while _is(text, i, _DIGIT):
@@ -450,16 +447,11 @@ def _iri(text, start):  # type: ignore[no-untyped-def]
     fragment = False
     foreign = False
     while True:
-        word = load64(text, i)
-        low = word & _LOWS
-        common = (
-            _between(low, 38, 59) | _between(low, 63, 90) | _between(low, 97, 122) | _between(low, 95, 95)
-        )
-        other = ~(common & ~word) & _HIGHS
-        if other == 0:
-            i += 8
+        mask = _not_common_in_iris(text, i)
+        if mask == 0:
+            i += WIDTH
             continue
-        i += first_byte(other)
+        i += first_bit(mask)
         c = load8(text, i)
         if c == _GREATER:
             break
@@ -496,10 +488,10 @@ def _blank(text, start):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _node(text, start):  # type: ignore[no-untyped-def]
+def node_at(text, start):  # type: ignore[no-untyped-def]
     """The position after the IRI or blank node at `start`; -1 when unsure or when there is none."""
     if load8(text, start) == _LESS:
-        return _iri(text, start)
+        return iri_at(text, start)
     if load8(text, start) == _UNDERSCORE:
         return _blank(text, start)
     return -1
@@ -509,17 +501,13 @@ def _node(text, start):  # type: ignore[no-untyped-def]
 def _quoted(text, start):  # type: ignore[no-untyped-def]
     """The position of the quote that closes the literal opened at `start`; -1 when unsure."""
     i = start + 1
-    foreign = np.uint64(0)
+    foreign = False
     while True:
-        word = load64(text, i)
-        low = word & _LOWS
-        special = _between(low, 0, 31) | _between(low, 34, 34) | _between(low, 92, 92)
-        special &= ~word & _HIGHS
-        foreign |= word & _HIGHS
-        if special == 0:
-            i += 8
+        mask = _special_in_quotes(text, i)
+        if mask == 0:
+            i += WIDTH
             continue
-        i += first_byte(special)
+        i += first_bit(mask)
         c = load8(text, i)
         if c == _QUOTE:
             break
@@ -531,8 +519,11 @@ def _quoted(text, start):  # type: ignore[no-untyped-def]
         elif c in (_LF, _CR):
             return -1
         else:
+            foreign = True
             i += 1
-    if foreign != 0 and not _utf8(text, start, i, False):
+            while load8(text, i) >= 0x80:
+                i += 1
+    if foreign and not _utf8(text, start, i, False):
         return -1
     return i
 
@@ -571,13 +562,13 @@ def _language(text, start):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _object(text, start):  # type: ignore[no-untyped-def]
+def object_at(text, start, valued):  # type: ignore[no-untyped-def]
     """(position after it, end of its canonical text, its inline id or 0) of the object at `start`.
 
-    The position is -1 when unsure.
+    The position is -1 when unsure. Unless it is to be `valued`, the inline id is always 0.
     """
     if load8(text, start) != _QUOTE:
-        after = _node(text, start)
+        after = node_at(text, start)
         return after, after, np.int64(0)
     close = _quoted(text, start)
     if close < 0:
@@ -587,16 +578,17 @@ def _object(text, start):  # type: ignore[no-untyped-def]
         after = _language(text, after + 1)
         return after, after, np.int64(0)
     if load8(text, after) != _CARET:
-        return after, after, _string(text, start + 1, close)
+        return after, after, _string(text, start + 1, close) if valued else np.int64(0)
     if load8(text, after + 1) != _CARET or load8(text, after + 2) != _LESS:
         return -1, -1, np.int64(0)
     datatype = after + 3
     name, datatype_end = _xsd_name(text, datatype)
     if name == _NAME_STRING:
-        return datatype_end + 1, close + 1, _string(text, start + 1, close)
+        return datatype_end + 1, close + 1, _string(text, start + 1, close) if valued else np.int64(0)
     if name != 0:
-        return datatype_end + 1, datatype_end + 1, _typed(text, start + 1, close, name)
-    after = _iri(text, datatype - 1)
+        inline = _typed(text, start + 1, close, name) if valued else np.int64(0)
+        return datatype_end + 1, datatype_end + 1, inline
+    after = iri_at(text, datatype - 1)
     # rdf:langString and its like are not allowed here, and all of rdf: is left to pyoxigraph.
     if (
         after - datatype > 40
@@ -609,21 +601,27 @@ def _object(text, start):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _skip(text, i):  # type: ignore[no-untyped-def]
+def skip(text, i):  # type: ignore[no-untyped-def]
     while load8(text, i) == _SPACE or load8(text, i) == _TAB:
         i += 1
     return i
 
 
 @helper
-def _end_of_line(text, i):  # type: ignore[no-untyped-def]
+def end_of_line(text, i):  # type: ignore[no-untyped-def]
     while load8(text, i) != _LF and load8(text, i) != _CR:
         i += 1
     return i
 
 
 @helper
-def _time(text, start):  # type: ignore[no-untyped-def]
+def next_line(text, stop):  # type: ignore[no-untyped-def]
+    """Where the line behind the end of a line at `stop` begins."""
+    return stop + 2 if load8(text, stop) == _CR and load8(text, stop + 1) == _LF else stop + 1
+
+
+@helper
+def time_at(text, start):  # type: ignore[no-untyped-def]
     """(position after it, milliseconds) of the `epoch-ms TAB` at `start`; position -1 where there is none."""
     negative = load8(text, start) == _MINUS
     first = start + 1 if negative else start
@@ -637,7 +635,7 @@ def _time(text, start):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _ends(text, i):  # type: ignore[no-untyped-def]
+def ends(text, i):  # type: ignore[no-untyped-def]
     """Whether there is nothing on the line from `i` on but a comment."""
     return load8(text, i) in (_LF, _CR, _HASH)
 
@@ -649,42 +647,40 @@ def _statement(text, start, quads):  # type: ignore[no-untyped-def]
     The span of a graph that is not there is (0, 0). The end is -1, and the rest nonsense, when unsure.
     """
     unsure = (-1, np.int64(0), ((start, start), (start, start), (start, start), (start, start)))
-    s_end = _node(text, start)
+    s_end = node_at(text, start)
     if s_end < 0:
         return unsure
-    p_start = _skip(text, s_end)
+    p_start = skip(text, s_end)
     if load8(text, p_start) != _LESS:
         return unsure
-    p_end = _iri(text, p_start)
+    p_end = iri_at(text, p_start)
     if p_end < 0:
         return unsure
-    o_start = _skip(text, p_end)
-    after, o_end, inline = _object(text, o_start)
+    o_start = skip(text, p_end)
+    after, o_end, inline = object_at(text, o_start, True)
     if after < 0:
         return unsure
-    at = _skip(text, after)
+    at = skip(text, after)
     g_start = g_end = np.int64(0)
     if quads and load8(text, at) != _DOT:
         g_start = at
-        g_end = _node(text, g_start)
+        g_end = node_at(text, g_start)
         if g_end < 0:
             return unsure
-        at = _skip(text, g_end)
+        at = skip(text, g_end)
     if load8(text, at) != _DOT:
         return unsure
-    at = _skip(text, at + 1)
-    if not _ends(text, at):
+    at = skip(text, at + 1)
+    if not ends(text, at):
         return unsure
     return at, inline, ((start, s_end), (p_start, p_end), (o_start, o_end), (g_start, g_end))
 
 
 @njit(cache=True, nogil=True)
 def parse(  # type: ignore[no-untyped-def]
-    buf, size, quads, timed, seed, slots, ids, offsets, arena, counts, columns, spans, predicates, slow, state
+    buf, size, quads, timed, seed, slots, ids, offsets, arena, counts, columns, slow, state
 ):
-    """Read lines of `buf[:size]` from state[POSITION] on, and intern the terms that are hashed; or, if
-    `spans` has room for a line, note there where the terms stand (start and end of s, p, o, g). Then, of
-    statements whose predicate is none of `predicates` (if there are any), s and o are 0: nobody asks.
+    """Read lines of `buf[:size]` from state[POSITION] on, and intern the terms that are hashed.
 
     `columns` has the rows s, p, o, g, t, line; a line that is slow has a place kept in the columns, and
     a row (place, start, end, why) in `slow`. `buf` has a line feed at `size`. Returns DONE, or NEEDS_ROOM
@@ -694,41 +690,25 @@ def parse(  # type: ignore[no-untyped-def]
     line_start, line, row = state[POSITION], state[LINE], state[ROWS]
     status = DONE
     while line_start < size and status == DONE:
-        body = _skip(text, line_start)
+        body = skip(text, line_start)
         stop = np.int64(-1)
         time = np.int64(0)
         why = UNSURE
-        empty = _ends(text, body)
+        empty = ends(text, body)
         if timed and not empty:
-            body, time = _time(text, line_start)
+            body, time = time_at(text, line_start)
             if body < 0:
                 why = BAD_TIME
                 body = line_start
             else:
-                body = _skip(text, body)
-                empty = _ends(text, body)
+                body = skip(text, body)
+                empty = ends(text, body)
         if empty:
             stop = body
         else:
             if why == UNSURE:
                 stop, inline, places = _statement(text, body, quads)
-                if stop >= 0 and spans.shape[1] > 0:
-                    p_start, p_end = places[1]
-                    predicate = identity_of(text, p_start, p_end, seed)
-                    asked = predicates.shape[0] == 0
-                    for known in predicates:
-                        asked |= known == predicate
-                    for column in range(4):
-                        start, end = places[column]
-                        identity = inline if column == 2 and asked else np.int64(0)
-                        if column == 1:
-                            identity = predicate
-                        elif asked and identity == 0 and end > 0:
-                            identity = identity_of(text, start, end, seed)
-                        columns[column, row] = identity
-                        spans[2 * column, row] = start
-                        spans[2 * column + 1, row] = end
-                elif stop >= 0:
+                if stop >= 0:
                     if not has_room(slots, arena, counts, 4, stop - line_start):
                         state[LINE_SIZE] = stop - line_start
                         status = NEEDS_ROOM
@@ -748,7 +728,7 @@ def parse(  # type: ignore[no-untyped-def]
                                 status = COLLISION
                         columns[column, row] = identity
             if stop < 0:
-                stop = _end_of_line(text, line_start)
+                stop = end_of_line(text, line_start)
                 slow[0, state[SLOW]] = row
                 slow[1, state[SLOW]] = body
                 slow[2, state[SLOW]] = stop
@@ -757,10 +737,7 @@ def parse(  # type: ignore[no-untyped-def]
             columns[4, row] = time
             columns[5, row] = line
             row += 1
-        stop = _end_of_line(text, stop)
-        if load8(text, stop) == _CR and load8(text, stop + 1) == _LF:
-            stop += 1
-        line_start = stop + 1
+        line_start = next_line(text, end_of_line(text, stop))
         line += 1
     state[POSITION], state[LINE], state[ROWS] = line_start, line, row
     return status

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from kelda.engine.deltas import Ids
-from kelda.rdf import ntriples
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import guess_format, prepare_mapping, read_chunk
+from kelda.rdf.skim import Skimmed, Skimmer
 from kelda.runner.job import StreamSource
 from kelda.runner.sources.reader import Piece
 from kelda.shards.parcel import Elements, Part, cut, heads_of, pack
@@ -21,7 +21,7 @@ from kelda.shards.routing import Routing
 
 MANY_TERMS = 1 << 17  # a task's dictionary is emptied when it has grown to this: a small one is a fast one
 
-_mine = threading.local()  # each thread's dictionary: what it knows already need not be put in place again
+_mine = threading.local()  # each thread's skimmer: what its dictionary knows need not be put in place again
 
 Route = Callable[[Ids, Ids, Ids], Ids]  # of s, p, o: the shards that want each triple, as bits
 
@@ -30,14 +30,14 @@ def ingest(
     pieces: Iterable[Piece], streams: Sequence[StreamSource], routing: Routing, shards: int, version: int
 ) -> list[bytes]:
     """One parcel per shard, with the times of all elements and the triples that the shard wants."""
-    dictionary = _own_dictionary()
+    skimmer = _own_skimmer()
     parts: list[list[Part]] = [[] for _ in range(shards)]
     for piece in pieces:
         source = streams[piece.stream]
         rejects: list[Reject] = []
         elements = NOTHING
         if piece.chunk is not None:
-            elements = read(piece, source, dictionary, routing, rejects)
+            elements = read(piece, source, skimmer, routing, rejects)
         counted = routing.counts(source.iri)
         for shard, part in enumerate(cut(elements, piece.stream, piece.number, shards, counted)):
             first = shard == 0  # one shard tells what was read
@@ -50,39 +50,34 @@ def ingest(
                 rejects=tuple(rejects) if first else (),
             )
             parts[shard].append(part)
-    return [pack(some, dictionary, version) for some in parts]
+    return [pack(some, skimmer.dictionary, version) for some in parts]
 
 
-def _own_dictionary() -> Dictionary:
-    if not hasattr(_mine, "dictionary"):
-        _mine.dictionary = Dictionary()
-    dictionary: Dictionary = _mine.dictionary
-    if len(dictionary) > MANY_TERMS:
-        dictionary.clear()
-    return dictionary
+def _own_skimmer() -> Skimmer:
+    if not hasattr(_mine, "skimmer"):
+        _mine.skimmer = Skimmer(Dictionary())
+    skimmer: Skimmer = _mine.skimmer
+    if len(skimmer.dictionary) > MANY_TERMS:
+        skimmer.dictionary.clear()
+    return skimmer
 
 
 def read(
-    piece: Piece, source: StreamSource, dictionary: Dictionary, routing: Routing, rejects: list[Reject]
+    piece: Piece, source: StreamSource, skimmer: Skimmer, routing: Routing, rejects: list[Reject]
 ) -> Elements:
     """The elements of a piece; a record that cannot be read becomes a reject, the others go on."""
-    assert piece.chunk is not None
+    chunk = piece.chunk
+    assert chunk is not None
     route = routing.to(source.iri)
     format = piece.format or source.format or guess_format(source.path)
     name = piece.name or source.path
     if format == "tsnt" and source.time is None:
-        blocks = ntriples.blocks(
-            piece.chunk.data,
-            dictionary,
-            timed=True,
-            interned=False,
-            predicates=routing.predicates(source.iri),
-            source=name,
-            first_line=piece.chunk.first_line,
+        blocks = skimmer.read(
+            chunk.text(), routing.asked(source.iri), source=name, first_line=chunk.first_line
         )
         return routed(blocks, route, rejects)
     events = read_chunk(
-        piece.chunk,
+        chunk.load(),
         format,
         time_predicate=source.time,
         mapping=prepare_mapping(format, source.mapping),
@@ -91,31 +86,24 @@ def read(
     )
     if source.path.startswith(FED):  # the first triple of such an event says its time, and is no part of it
         events = (Event(event.time, event.quads[1:]) for event in events)
-    return encoded(list(events), dictionary, route)
+    return encoded(list(events), skimmer.dictionary, route)
 
 
-def routed(blocks: Iterable[ntriples.Block], route: Route, rejects: list[Reject]) -> Elements:
+def routed(blocks: Iterable[Skimmed], route: Route, rejects: list[Reject]) -> Elements:
     """Elements from text. Most are often wanted by nobody: their terms are never made known."""
-    size, last = 0, None
+    size = 0
     heads, times, sent, owners, columns = [_NONE], [_NONE], [_NONE], [_NONE], [_NO_COLUMNS]
     for block in blocks:
         rejects += block.rejects
-        s, p, o, _, time, _ = block.columns
-        if not len(time):
-            continue
-        to = route(s, p, o)
+        size += block.rows
+        heads.append(block.heads.copy())
+        times.append(block.times.copy())
+        to = route(block.s, block.p, block.o)
         wanted = np.flatnonzero(to)
         block.know(wanted)
-        begin = heads_of(time)
-        if last == time[0]:  # the run goes on
-            begin = begin[1:]
-        last = time[-1]
-        heads.append(begin + size)
-        times.append(time[begin])
-        sent.append(wanted + size)
+        sent.append(block.found[wanted])
         owners.append(to[wanted])
-        columns.append(block.columns[:3, wanted])
-        size += len(time)
+        columns.append(np.array([block.s[wanted], block.p[wanted], block.o[wanted]]))
     rows = np.concatenate(sent)
     return Elements(
         size,

@@ -14,13 +14,14 @@ from functools import partial
 import numpy as np
 
 from kelda.engine.deltas import Ids
-from kelda.engine.keyset import KeySet
 from kelda.engine.ownership import shards_of
 from kelda.lang import algebra as A
 from kelda.plan.partition import Spread, WindowPattern
 from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.keyset import KeySet
+from kelda.rdf.skim import Asked, Rule
 
-FEW = 16  # predicates; of more, each triple would be compared with too many
+FEW = 16  # rules; with more, each triple would be compared too often
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class Routing:
         self._rules: dict[_Like, _Rule] = {}
         self._of: dict[str, list[_Rule]] = {}
         self._counted: set[str] = set()
+        self._asked: dict[str, Asked] = {}
 
     def count(self, stream: str) -> None:
         """Some window counts the elements of a stream."""
@@ -59,12 +61,24 @@ class Routing:
         """Whether some window counts the elements of a stream."""
         return stream in self._counted
 
-    def predicates(self, stream: str) -> Ids | None:
-        """Those that a triple must have one of for any shard to want it; None if it may have others."""
-        found = {rule.like.p for rule in self._of.get(stream, ())}
-        if None in found or not 0 < len(found) <= FEW:
-            return None
-        return np.array(sorted(p for p in found if p is not None), np.int64)
+    def asked(self, stream: str) -> Asked:
+        """What a triple must be like for any shard to want it; it may let through more than `owners`."""
+        if stream not in self._asked:
+            self._asked[stream] = Asked.of(self._few(stream))
+        return self._asked[stream]
+
+    def _few(self, stream: str) -> list[Rule]:
+        """The rules, with less in them if there are too many to look at one by one."""
+        rules = self._of.get(stream, [])
+        if len(rules) <= FEW:
+            return [
+                (rule.like.p, rule.s if rule.like.with_s else None, rule.o if rule.like.with_o else None)
+                for rule in rules
+            ]
+        predicates = {rule.like.p for rule in rules}
+        if None in predicates or len(predicates) > FEW:
+            return [(None, None, None)]
+        return [(p, None, None) for p in sorted(p for p in predicates if p is not None)]
 
     def to(self, stream: str) -> Callable[[Ids, Ids, Ids], Ids]:
         """`owners` of one stream."""
@@ -125,6 +139,7 @@ class Routing:
         return rule
 
     def _rule(self, like: _Like) -> _Rule:
+        self._asked.pop(like.stream, None)
         if like not in self._rules:
             self._rules[like] = _Rule(like)
             self._of.setdefault(like.stream, []).append(self._rules[like])

@@ -206,8 +206,7 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
         setup, routing = self.reading.run.setup, routing_of(self.reading.routing)
 
         def parcels(some: list[Piece]) -> list[bytes]:
-            loaded = (piece.loaded() for piece in some)
-            return ingest(loaded, setup.streams, routing, setup.shards, version)
+            return ingest(some, setup.streams, routing, setup.shards, version)
 
         runs = spread(pieces, self.reading.threads) or [[]]
         # Most of it is in kernels, which run side by side.

@@ -44,36 +44,13 @@ def check(data: bytes, quads: bool = True) -> ntriples.Columns:
     # Every id is known, and means the term that it was computed from.
     for column in (columns.s, columns.p, columns.o, columns.g):
         assert [ids.encode(term) for term in dictionary.terms(column)] == column.tolist()
-    known_by_row(data, quads, columns)
     return columns
-
-
-def known_by_row(data: bytes, quads: bool, columns: ntriples.Columns) -> None:
-    """Without interning the ids are the same, and the terms of the rows one asks for become known."""
-    dictionary, seen, wanted = Dictionary(), [np.empty((4, 0), np.int64)], []
-    for block in ntriples.blocks(data, dictionary, quads=quads, interned=False):
-        rows = np.arange(0, block.columns.shape[1], 2)
-        block.know(rows)
-        seen.append(block.columns[:4].copy())
-        wanted.append(block.columns[:4, rows].ravel())
-    found = np.concatenate(seen, axis=1)
-    assert (found == np.array([columns.s, columns.p, columns.o, columns.g])).all()
-    for some in wanted:
-        assert [ids.encode(term) for term in dictionary.terms(some)] == some.tolist()
-    asked = np.unique(columns.p)[::2]  # nobody asks for the others
-    parts = ntriples.blocks(data, Dictionary(), quads=quads, interned=False, predicates=asked)
-    part = np.concatenate(
-        [np.empty((4, 0), np.int64), *(block.columns[:4].copy() for block in parts)], axis=1
-    )
-    assert (part[1] == columns.p).all()
-    mine = np.isin(columns.p, asked)
-    assert (part[:, mine] == found[:, mine]).all()
 
 
 def is_slow(line: bytes) -> bool:
     """Whether the kernel leaves the line to pyoxigraph."""
     scratch = ntriples._Scratch.of(len(line))
-    _, slow, _ = ntriples._scan(memoryview(line), Dictionary(), True, False, 1, scratch, scratch.spans)
+    _, slow, _ = ntriples._scan(memoryview(line), Dictionary(), True, False, 1, scratch)
     return slow.shape[1] == 1
 
 

@@ -22,6 +22,9 @@ LONGEST_QUOTE = 16 * 1024 * 1024
 _WHERE = re.compile(r"^Parser error at line \d+.*?: ")
 
 
+Fill = Callable[[memoryview], int]
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Some whole records of a stream, readable alone.
@@ -34,6 +37,23 @@ class Chunk:
     ordinal: int
     context: bytes
     data: bytes
+
+    def load(self) -> Chunk:
+        """The chunk with its data, if they were still to be read."""
+        return self
+
+    def text(self) -> Fill:
+        """A function that puts the next bytes of the text into a buffer and says how many: 0 at its end."""
+        data, at = memoryview(self.data), 0
+
+        def fill(buffer: memoryview) -> int:
+            nonlocal at
+            some = data[at : at + len(buffer)]
+            buffer[: len(some)] = some
+            at += len(some)
+            return len(some)
+
+        return fill
 
 
 class Cut(NamedTuple):

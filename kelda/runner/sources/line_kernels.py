@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from numba import njit
 
+from kelda.rdf.byte_masks import WIDTH, among, bits
+
 LINE_FEED = 10
 BLOCK = 4096
+
+_line_feeds = among((LINE_FEED, LINE_FEED))
 
 
 @njit(cache=True, nogil=True)
 def count(text):  # type: ignore[no-untyped-def]
     """How many lines end."""
+    address = text.ctypes.data
     found = 0
-    for i in range(text.shape[0]):
+    for block in range(text.shape[0] // WIDTH):
+        found += bits(_line_feeds(address, block * WIDTH))
+    for i in range(text.shape[0] // WIDTH * WIDTH, text.shape[0]):
         found += text[i] == LINE_FEED
     return found
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from kelda.rdf.framings.base import Chunk
-from kelda.runner.sources.spot import Spot
 
 # Plain JSON. Every offset has `pieces` and `records` (how many lie before it); the rest is the source's own.
 Offset = dict[str, Any]
@@ -51,7 +50,7 @@ class Piece:
 
     def loaded(self) -> Piece:
         """With its text."""
-        return replace(self, chunk=self.chunk.load()) if isinstance(self.chunk, Spot) else self
+        return self if self.chunk is None else replace(self, chunk=self.chunk.load())
 
 
 class Reader(Protocol):

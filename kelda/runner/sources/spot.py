@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 
 from kelda.errors import InputError
-from kelda.rdf.framings.base import Chunk
+from kelda.rdf.framings.base import Chunk, Fill
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +21,33 @@ class Spot(Chunk):
 
     def load(self) -> Chunk:
         """The chunk, read from the file."""
-        file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            data = os.pread(file, self.size, self.at)
-            while 0 < len(data) < self.size:
-                more = os.pread(file, self.size - len(data), self.at + len(data))
-                if not more:
-                    break
-                data += more
-        finally:
-            os.close(file)
-        if len(data) < self.size or not data.endswith(self.tail):
-            raise InputError(
-                f"{self.path} has changed while it was read: other text stands before byte "
-                f"{self.at + self.size:,}. Files must stay as they are, or only grow"
-            )
-        return Chunk(self.first_line, self.ordinal, b"", data)
+        data, fill, size = bytearray(self.size), self.text(), 0
+        while more := fill(memoryview(data)[size:]):
+            size += more
+        return Chunk(self.first_line, self.ordinal, b"", bytes(data))
+
+    def text(self) -> Fill:
+        at, end = self.at, self.at + self.size
+
+        def fill(buffer: memoryview) -> int:
+            nonlocal at
+            if at == end:
+                return 0
+            file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                some = os.preadv(file, [buffer[: end - at]], at)
+                at += some
+                if not some or (at == end and not self._is_tail(file)):
+                    raise InputError(
+                        f"{self.path} has changed while it was read: other text stands before byte "
+                        f"{end:,}. Files must stay as they are, or only grow"
+                    )
+            finally:
+                os.close(file)
+            return some
+
+        return fill
+
+    def _is_tail(self, file: int) -> bool:
+        size = len(self.tail)
+        return os.pread(file, size, self.at + self.size - size) == self.tail

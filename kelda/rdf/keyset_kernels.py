@@ -13,6 +13,15 @@ def _home(id, mask):
     return np.int64((h >> np.uint64(32)) & np.uint64(mask))
 
 
+@njit(cache=True, inline="always")
+def has(table, first, mask, id):
+    """Whether an id is in the table of `mask` + 1 places that begins at place `first`."""
+    at = _home(id, mask)
+    while table[first + at] != 0 and table[first + at] != id:
+        at = (at + 1) & mask
+    return table[first + at] == id
+
+
 @njit(cache=True)
 def insert(table, ids):
     """Add ids (never 0) to a table that has room; gives how many are new."""
@@ -31,10 +40,5 @@ def insert(table, ids):
 @njit(cache=True)
 def members(table, ids, out):
     """out[i]: whether ids[i] is in the table."""
-    mask = len(table) - 1
     for i in range(len(ids)):
-        id = ids[i]
-        at = _home(id, mask)
-        while table[at] != 0 and table[at] != id:
-            at = (at + 1) & mask
-        out[i] = table[at] == id
+        out[i] = has(table, 0, len(table) - 1, ids[i])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kelda.engine import keyset_kernels as kernels
-from kelda.engine.deltas import Ids
+from kelda.rdf import keyset_kernels as kernels
+
+Ids = NDArray[np.int64]
 
 
 class KeySet:
@@ -22,6 +23,11 @@ class KeySet:
     @property
     def nbytes(self) -> int:
         return self._table.nbytes
+
+    @property
+    def table(self) -> Ids:
+        """What `keyset_kernels.has` looks in; another one after `add`."""
+        return self._table
 
     def add(self, ids: Ids) -> None:
         """Add ids."""

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kelda.engine.keyset import KeySet
+from kelda.rdf.keyset import KeySet
 
 IDS = st.lists(st.integers(-(2**63), 2**63 - 1).filter(bool), max_size=80)
 

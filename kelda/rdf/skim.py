@@ -1,0 +1,150 @@
+"""Skimming: text with times to the ids of the statements that somebody asks for, and the times of all.
+
+As `ntriples.blocks` with `timed`, the lines accepted are those that pyoxigraph accepts, each by itself, and
+every other line is in `rejects`; but a statement that no rule asks for costs little more than a look at its
+bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kelda.rdf import skim_kernels as kernels
+from kelda.rdf.byte_masks import WIDTH
+from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.event import Reject
+from kelda.rdf.framings.base import Fill
+from kelda.rdf.keyset import KeySet
+from kelda.rdf.ntriples import BAD_TIME, line_reader, rejected
+from kelda.rdf.ntriples_kernels import UNSURE
+
+BLOCK = 1 << 19
+SHORTEST = 12  # bytes of a line with a time and a statement: fewer than any has
+
+Rule = tuple[int | None, KeySet | None, KeySet | None]  # the predicate, the subjects, the objects; None: any
+
+
+class Asked(NamedTuple):
+    """Rules, any of which a statement must match to be asked for: as the kernel has them."""
+
+    rules: NDArray[np.int64]
+    tables: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rules: Sequence[Rule]) -> Asked:
+        rows, tables, at = [], [np.zeros(0, np.int64)], 0
+        for predicate, *sets in rules:
+            row = [predicate or 0]
+            for keys in sets:
+                row += [0, -1] if keys is None else [at, len(keys.table) - 1]
+                if keys is not None:
+                    tables.append(keys.table)
+                    at += len(keys.table)
+            rows.append(row)
+        return cls(np.array(rows, np.int64).reshape(-1, kernels.RULE_SIZE), np.concatenate(tables))
+
+
+class Skimmed(NamedTuple):
+    """A block of text, as views that the next block is written over.
+
+    Its statements are `rows` many. Runs of them with one time begin at `heads` (counted from the beginning of
+    the text; a run may go on from the block before). Statement `found[i]` has the terms s[i], p[i], o[i].
+    """
+
+    rows: int
+    heads: NDArray[np.int64]
+    times: NDArray[np.int64]
+    found: NDArray[np.int64]
+    s: NDArray[np.int64]
+    p: NDArray[np.int64]
+    o: NDArray[np.int64]
+    rejects: list[Reject]
+    know: Callable[[NDArray[np.int64]], None]  # have the terms of some that were found in the dictionary
+
+
+class Skimmer:
+    """Reads one text after another, in memory that it keeps (fresh memory is slow)."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self.dictionary = dictionary
+        self._read_line = line_reader(dictionary, quads=True)
+        self._names = np.zeros((kernels.NAMES, kernels.NAME_ROOM + WIDTH), np.uint8)
+        self._known = np.zeros((kernels.NAMES, 3), np.int64)
+        self._room(BLOCK)
+
+    def _room(self, size: int) -> None:
+        """Have room for a block of so many bytes."""
+        rows = size // SHORTEST + 1
+        self._size = size
+        self._buffer = np.zeros(size + 1 + WIDTH, np.uint8)
+        self._heads, self._times = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+        self._columns, self._spans = np.zeros((5, rows), np.int64), np.zeros((8, rows), np.int32)
+
+    def read(self, fill: Fill, asked: Asked, *, source: str = "", first_line: int = 1) -> Iterator[Skimmed]:
+        """Read a text, which ends where `fill` has no more of it, block by block."""
+        state = np.zeros(kernels.STATE_SIZE, np.int64)
+        state[kernels.LINE] = first_line
+        size, final = 0, False
+        while not final:
+            more = fill(self._buffer.data[size : self._size])
+            final = not more
+            size += more
+            rejects, before = [], int(state[kernels.ROWS])
+            state[[kernels.POSITION, kernels.RUNS, kernels.FOUND]] = 0
+            self._buffer[size] = ord("\n")
+            while self._skim(size, final, asked, state):
+                rejects += self._ask(state, source)
+            yield self._skimmed(int(state[kernels.ROWS]) - before, state, rejects)
+            size = self._keep(int(state[kernels.POSITION]), size)
+
+    def _skim(self, size: int, final: bool, asked: Asked, state: NDArray[np.int64]) -> int:
+        status: int = kernels.skim(
+            self._buffer,
+            size,
+            final,
+            np.uint64(self.dictionary.seed),
+            *asked,
+            self._names,
+            self._known,
+            self._columns,
+            self._spans,
+            self._heads,
+            self._times,
+            state,
+        )
+        return status
+
+    def _ask(self, state: NDArray[np.int64], source: str) -> list[Reject]:
+        """Let pyoxigraph read the line that the kernel is not sure about."""
+        begin, end, why, number = state[[kernels.BEGIN, kernels.END, kernels.WHY, kernels.LINE]].tolist()
+        line = self._buffer[begin:end].tobytes()
+        ids, reason = self._read_line(line) if why == UNSURE else (None, BAD_TIME)
+        state[kernels.VERDICT] = kernels.NO_STATEMENT if ids is None else kernels.STATEMENT
+        if ids is not None:
+            state[[kernels.SUBJECT, kernels.PREDICATE, kernels.OBJECT]] = ids[:3]
+        return [rejected(source, number, reason, line)] if reason else []
+
+    def _skimmed(self, rows: int, state: NDArray[np.int64], rejects: list[Reject]) -> Skimmed:
+        runs, found = int(state[kernels.RUNS]), int(state[kernels.FOUND])
+        s, p, o, _, row = self._columns[:, :found]
+
+        def know(some: NDArray[np.int64]) -> None:
+            self.dictionary.add_rows(self._columns, self._spans, some, self._buffer)
+
+        return Skimmed(rows, self._heads[:runs], self._times[:runs], row, s, p, o, rejects, know)
+
+    def _keep(self, begin: int, end: int) -> int:
+        """Put what is left of the text to the front; if that is a whole block, one line is longer: make more
+        room."""
+        left = max(0, end - begin)  # a CR at the very end takes the line feed behind the text with it
+        if left == self._size:
+            text = self._buffer[:end]
+            self._room(2 * self._size)
+            self._buffer[:end] = text
+        else:
+            self._buffer[:left] = self._buffer[end - left : end]
+        return left
