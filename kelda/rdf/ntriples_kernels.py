@@ -538,8 +538,9 @@ def _letters(text, start):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _language(text, start):  # type: ignore[no-untyped-def]
-    """The position after ll(l)(-Script)?(-RR|-ddd)? at `start`, now in lower case; -1 when unsure."""
+def _language(text, start, lowered):  # type: ignore[no-untyped-def]
+    """The position after ll(l)(-Script)?(-RR|-ddd)? at `start`; -1 when unsure. If it is to be `lowered`, it
+    is in lower case now."""
     i = _letters(text, start)
     if i - start < 2 or i - start > 3:
         return -1
@@ -554,10 +555,11 @@ def _language(text, start):  # type: ignore[no-untyped-def]
             return -1
     if load8(text, i) != _SPACE and load8(text, i) != _TAB:
         return -1
-    for k in range(start, i):
-        c = load8(text, k)
-        if 65 <= c <= 90:
-            store8(text, k, c + 32)
+    if lowered:
+        for k in range(start, i):
+            c = load8(text, k)
+            if 65 <= c <= 90:
+                store8(text, k, c + 32)
     return i
 
 
@@ -565,7 +567,8 @@ def _language(text, start):  # type: ignore[no-untyped-def]
 def object_at(text, start, valued):  # type: ignore[no-untyped-def]
     """(position after it, end of its canonical text, its inline id or 0) of the object at `start`.
 
-    The position is -1 when unsure. Unless it is to be `valued`, the inline id is always 0.
+    The position is -1 when unsure. Unless it is to be `valued`, the inline id is always 0, and its text stays
+    as it is; else that is canonical now.
     """
     if load8(text, start) != _QUOTE:
         after = node_at(text, start)
@@ -575,7 +578,7 @@ def object_at(text, start, valued):  # type: ignore[no-untyped-def]
         return -1, -1, np.int64(0)
     after = close + 1
     if load8(text, after) == _AT:
-        after = _language(text, after + 1)
+        after = _language(text, after + 1, valued)
         return after, after, np.int64(0)
     if load8(text, after) != _CARET:
         return after, after, _string(text, start + 1, close) if valued else np.int64(0)

@@ -72,10 +72,9 @@ def read(
     format = piece.format or source.format or guess_format(source.path)
     name = piece.name or source.path
     if format == "tsnt" and source.time is None:
-        blocks = skimmer.read(
-            chunk.text(), routing.asked(source.iri), source=name, first_line=chunk.first_line
-        )
-        return routed(blocks, route, rejects)
+        with chunk.text() as text:
+            blocks = skimmer.read(text, routing.asked(source.iri), source=name, first_line=chunk.first_line)
+            return routed(blocks, route, rejects)
     events = read_chunk(
         chunk.load(),
         format,
@@ -98,6 +97,8 @@ def routed(blocks: Iterable[Skimmed], route: Route, rejects: list[Reject]) -> El
         size += block.rows
         heads.append(block.heads.copy())
         times.append(block.times.copy())
+        if not len(block.found):
+            continue
         to = route(block.s, block.p, block.o)
         wanted = np.flatnonzero(to)
         block.know(wanted)

@@ -133,6 +133,10 @@ def test_names_are_told_apart() -> None:
     check(b"".join(b"7\t_:a%s <a:b> _:b .\n" % (b"x" * (i % 5)) for i in range(50)), [10**9])
 
 
+def test_rejects_have_the_line_as_it_came() -> None:
+    check(b'1\t<a:b> <a:b> ""@EN <a> .\n2\t<a:b> <a:b> "x"@EN .\n', [1])
+
+
 def test_a_line_longer_than_a_block() -> None:
     data = b'1\t<a:b> <a:b> "%s" .\n2\t<a:b> <a:b> "x" .\n' % (b"x" * 5000)
     check(data, [100], 1000)
@@ -155,11 +159,12 @@ def test_chunks_and_spots(tmp_path: Path) -> None:
     path.write_bytes(b"# before\n" + data + b"# behind\n")
     spot = Spot(1, 0, b"", b"", str(path), 9, len(data), data[-64:])
     assert spot.load() == Chunk(1, 0, b"", data)
-    found = skimmed(spot.text(), [ANYTHING])
-    assert found == skimmed(Chunk(1, 0, b"", data).text(), [ANYTHING]) and len(found[1]) == 1000
+    with spot.text() as one, Chunk(1, 0, b"", data).text() as other:
+        found = skimmed(one, [ANYTHING])
+        assert found == skimmed(other, [ANYTHING]) and len(found[1]) == 1000
     path.write_bytes(b"# before\n" + data.replace(b"999", b"998"))
-    with pytest.raises(InputError, match="has changed while it was read"):
-        skimmed(spot.text(), [ANYTHING])
+    with spot.text() as text, pytest.raises(InputError, match="has changed while it was read"):
+        skimmed(text, [ANYTHING])
     path.write_bytes(b"# before\n" + data[:-100])
-    with pytest.raises(InputError, match="has changed while it was read"):
-        skimmed(spot.text(), [ANYTHING])
+    with spot.text() as text, pytest.raises(InputError, match="has changed while it was read"):
+        skimmed(text, [ANYTHING])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -42,7 +43,8 @@ class Chunk:
         """The chunk with its data, if they were still to be read."""
         return self
 
-    def text(self) -> Fill:
+    @contextmanager
+    def text(self) -> Iterator[Fill]:
         """A function that puts the next bytes of the text into a buffer and says how many: 0 at its end."""
         data, at = memoryview(self.data), 0
 
@@ -53,7 +55,7 @@ class Chunk:
             at += len(some)
             return len(some)
 
-        return fill
+        yield fill
 
 
 class Cut(NamedTuple):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kelda.errors import InputError
@@ -21,32 +23,34 @@ class Spot(Chunk):
 
     def load(self) -> Chunk:
         """The chunk, read from the file."""
-        data, fill, size = bytearray(self.size), self.text(), 0
-        while more := fill(memoryview(data)[size:]):
-            size += more
+        data, size = bytearray(self.size), 0
+        with self.text() as fill:
+            while more := fill(memoryview(data)[size:]):
+                size += more
         return Chunk(self.first_line, self.ordinal, b"", bytes(data))
 
-    def text(self) -> Fill:
+    @contextmanager
+    def text(self) -> Iterator[Fill]:
         at, end = self.at, self.at + self.size
+        file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
 
         def fill(buffer: memoryview) -> int:
             nonlocal at
             if at == end:
                 return 0
-            file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                some = os.preadv(file, [buffer[: end - at]], at)
-                at += some
-                if not some or (at == end and not self._is_tail(file)):
-                    raise InputError(
-                        f"{self.path} has changed while it was read: other text stands before byte "
-                        f"{end:,}. Files must stay as they are, or only grow"
-                    )
-            finally:
-                os.close(file)
+            some = os.preadv(file, [buffer[: end - at]], at)
+            at += some
+            if not some or (at == end and not self._is_tail(file)):
+                raise InputError(
+                    f"{self.path} has changed while it was read: other text stands before byte "
+                    f"{end:,}. Files must stay as they are, or only grow"
+                )
             return some
 
-        return fill
+        try:
+            yield fill
+        finally:
+            os.close(file)
 
     def _is_tail(self, file: int) -> bool:
         size = len(self.tail)
