@@ -123,14 +123,14 @@ def window_patterns(query: A.Query) -> tuple[WindowPattern, ...]:
                     if name in streams:
                         found[WindowPattern(streams[name], t)] = None
         else:
-            for child in _below(node):
+            for child in below(node):
                 visit(child, windows)
 
     visit(query.pattern, query.dataset.windows)
     return tuple(found)
 
 
-def _below(node: object) -> list[A.Pattern]:
+def below(node: object) -> list[A.Pattern]:
     """The patterns directly below a pattern, those inside its expressions included."""
     slots = [getattr(node, name) for name in node.__dataclass_fields__]  # type: ignore[attr-defined]
     direct = [s for s in slots if isinstance(s, A.Pattern)]

@@ -7,16 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
-from pyoxigraph import NamedNode
+from pyoxigraph import BlankNode, NamedNode, Triple
 
+from kelda.engine.deltas import Ids
 from kelda.engine.incremental import IncrementalEvaluator
-from kelda.engine.oneshot import evaluate
+from kelda.engine.oneshot import Solutions, evaluate
 from kelda.engine.ownership import MOST_SHARDS
 from kelda.engine.report import output_of
 from kelda.errors import UsageError
 from kelda.lang import algebra as A
 from kelda.lang import prepare
 from kelda.lang.params import term_from_text
+from kelda.plan.narrow import MOST, Narrowing, narrowings
 from kelda.plan.partition import Partitioning, Spread, partition, streams_of
 from kelda.plan.rules.each_stream import reads_every_stream
 from kelda.rdf.graphs import load_graph
@@ -24,7 +26,7 @@ from kelda.runner.files import parse_spec
 from kelda.runner.job import QuerySpec, StreamSource
 from kelda.shards.balance import Balancer, Rotation
 from kelda.shards.catalog import Drop, Op, Register, RegisterMany, Switch, Warm
-from kelda.shards.routing import Routing, id_of
+from kelda.shards.routing import Narrowed, Routing, id_of
 
 FED = "query:"  # the address of a stream whose elements are the answers of a query of the same pipeline
 
@@ -76,6 +78,7 @@ class Planner:
     partitionings: dict[str, Partitioning] = field(default_factory=dict)
     levels: dict[str, int] = field(default_factory=dict)
     _specs: dict[str, A.Query] = field(default_factory=dict)
+    _narrowed_to: dict[str, Narrowed] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 1 <= self.setup.shards <= MOST_SHARDS:
@@ -160,7 +163,16 @@ class Planner:
         """How and where a query runs."""
         where = self.partitionings[name]
         at = f" (shard {self.placed[name]})" if where.spread is None and name in self.placed else ""
-        return f"{where.say()}{at}\n{self._trial.say(name)}"
+        return f"{where.say()}{at}\n{self._say_narrowed(name)}{self._trial.say(name)}"
+
+    def _say_narrowed(self, name: str) -> str:
+        lines = []
+        for wanted, each in self._narrowed_to.get(name, {}).items():
+            for place in sorted({place for keys in each for place in keys}):
+                values = sum(len(keys[place]) for keys in each if place in keys)
+                variable = getattr(wanted.pattern, place).name
+                lines.append(f"<{wanted.stream}>: stored data leave ?{variable} {values} value(s)\n")
+        return "".join(lines)
 
     # -------------------------------------------------------------------- what holds
 
@@ -192,6 +204,7 @@ class Planner:
                     self.placed[name] = shard
                 case Drop(name):
                     self.placed.pop(name, None)
+                    self._narrowed_to.pop(name, None)
                     if name in self._trial.queries:
                         self._trial.drop(name)
 
@@ -246,11 +259,34 @@ class Planner:
             for stream in streams:
                 self.routing.everything(stream, shard)
             return
-        self.routing.add(self.partitionings[name].patterns, spread, shard)
+        narrowed = self._narrowed_to[name] = self._narrowed(query)
+        self.routing.add(self.partitionings[name].patterns, spread, shard, narrowed)
         for window in query.windows:
             by = window.window.time_predicate if isinstance(window.window, A.TimeWindow) else None
             if by is not None and isinstance(window.stream, NamedNode):
                 self.routing.predicate(window.stream.value, self._trial.dictionary.encode(by), shard)
+
+    def _narrowed(self, query: A.Query) -> Narrowed:
+        """The ids to which stored graphs narrow patterns over windows. (Stored graphs stay as they are for as
+        long as a pipeline runs.)"""
+        found: Narrowed = {}
+        for pattern, places in narrowings(query).items():
+            each = [self._keys(narrowing) for narrowing in places]
+            if all(each):
+                found[pattern] = each
+        return found
+
+    def _keys(self, narrowing: tuple[Narrowing, ...]) -> dict[str, Ids]:
+        keys = {}
+        for one in narrowing:
+            table = evaluate(one.stored, self._trial.store)
+            assert isinstance(table, Solutions)
+            terms = [term for row in table.rows for term in row.values()]
+            # What a blank node is called may differ from process to process.
+            named = [term for term in terms if not isinstance(term, BlankNode | Triple)]
+            if len(named) == len(terms) <= MOST:
+                keys[one.place] = id_of(named)
+        return keys
 
     def _count(self, query: A.Query) -> None:
         for window in query.windows:

@@ -7,7 +7,7 @@ through a triple that no query wants, never hold one back that some query does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -22,6 +22,10 @@ from kelda.rdf.keyset import KeySet
 from kelda.rdf.skim import Asked, Rule
 
 FEW = 16  # rules; with more, each triple would be compared too often
+
+
+# For a pattern, at each of its places in a query: the ids that its subject ("s") or object ("o") may have.
+Narrowed = dict[WindowPattern, list[dict[str, Ids]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +96,21 @@ class Routing:
         """A shard wants all triples with this predicate."""
         self._rule(_Like(stream, predicate, False, False, (), None, shard))
 
-    def add(self, patterns: Iterable[WindowPattern], spread: Spread | None, shard: int) -> None:
-        """The patterns of a query, spread or whole on `shard`."""
+    def add(
+        self,
+        patterns: Iterable[WindowPattern],
+        spread: Spread | None,
+        shard: int,
+        narrowed: Narrowed | None = None,
+    ) -> None:
+        """The patterns of a query, spread or whole on `shard`. Of a pattern that is `narrowed`, only triples
+        are wanted that have one of the ids at each of the places ("s", "o") of one of the narrowings."""
         for wanted in patterns:
             t = wanted.pattern
-            s, p, o = (None if isinstance(x, A.Var | A.Param) else _ids.encode(x) for x in (t.s, t.p, t.o))
-            self._one(wanted, (s, p, o), spread, shard)
+            ids = {place: _fixed(getattr(t, place)) for place in ("s", "p", "o")}
+            given = {place: np.array([id], np.int64) for place, id in ids.items() if id is not None}
+            for some in (narrowed or {}).get(wanted, [{}]):
+                self._one(wanted, ids["p"], {**some, **given}, spread, shard)
 
     def add_many(
         self, patterns: Iterable[WindowPattern], values: dict[str, Ids], spread: Spread | None, shard: int
@@ -105,38 +118,34 @@ class Routing:
         """As `add` for many queries: `values` has the ids of each parameter."""
         for wanted in patterns:
             t = wanted.pattern
-            terms = [x if isinstance(x, A.Param) else None for x in (t.s, t.p, t.o)]
-            if terms[1] is not None:  # the predicate differs: a rule for each
-                for id in np.unique(values[terms[1].name]).tolist():
-                    rule = self._one(wanted, (_fixed(t.s), id, _fixed(t.o)), spread, shard, terms)
-                    _fill(rule, terms, values)
-            else:
-                rule = self._one(wanted, (_fixed(t.s), _fixed(t.p), _fixed(t.o)), spread, shard, terms)
-                _fill(rule, terms, values)
+            given = {}
+            for place in ("s", "o"):
+                term = getattr(t, place)
+                if isinstance(term, A.Param):
+                    given[place] = np.unique(values[term.name])
+                elif (id := _fixed(term)) is not None:
+                    given[place] = np.array([id], np.int64)
+            # If the predicate differs, there is a rule for each.
+            several = np.unique(values[t.p.name]).tolist() if isinstance(t.p, A.Param) else [_fixed(t.p)]
+            for p in several:
+                self._one(wanted, p, given, spread, shard)
 
     def _one(
         self,
         wanted: WindowPattern,
-        ids: tuple[int | None, int | None, int | None],
+        p: int | None,
+        given: Mapping[str, Ids],
         spread: Spread | None,
         shard: int,
-        terms: list[A.Param | None] | None = None,
-    ) -> _Rule:
+    ) -> None:
         t = wanted.pattern
         places = {x.name: i for i, x in enumerate((t.s, t.p, t.o)) if isinstance(x, A.Var)}
         axes = () if spread is None else tuple((n, places[n]) for n, _ in spread.axes if n in places)
-        s, p, o = ids
-        given = terms or [None, None, None]
-        like = _Like(
-            wanted.stream, p, s is not None or given[0] is not None, o is not None or given[2] is not None,
-            axes, spread, shard,
-        )  # fmt: skip
-        rule = self._rule(like)
-        if s is not None:
-            rule.s.add(np.array([s], np.int64))
-        if o is not None:
-            rule.o.add(np.array([o], np.int64))
-        return rule
+        rule = self._rule(_Like(wanted.stream, p, "s" in given, "o" in given, axes, spread, shard))
+        if "s" in given:
+            rule.s.add(given["s"])
+        if "o" in given:
+            rule.o.add(given["o"])
 
     def _rule(self, like: _Like) -> _Rule:
         self._asked.pop(like.stream, None)
@@ -183,10 +192,3 @@ def id_of(terms: Iterable[A.Term]) -> Ids:
 
 def _fixed(term: A.TermOrVar) -> int | None:
     return None if isinstance(term, A.Var | A.Param) else _ids.encode(term)
-
-
-def _fill(rule: _Rule, terms: list[A.Param | None], values: dict[str, Ids]) -> None:
-    if terms[0] is not None:
-        rule.s.add(np.unique(values[terms[0].name]))
-    if terms[2] is not None:
-        rule.o.add(np.unique(values[terms[2].name]))

@@ -107,13 +107,22 @@ class Writer:
     def part(self, depth: int) -> str:
         kind = self.draw(st.integers(1, 8))
         if kind == 1:
-            return self.pick("?x :k ?y .", "?x :knows ?z .", "?x :knows+ ?z .")
+            return self.pick(
+                "?x :k ?y .",
+                "?x :knows ?z .",
+                "?x :knows+ ?z .",
+                "?x :knows :n0 .",
+                ":n1 :knows ?z . ?z :k ?y .",
+                "?z :k 1 .",
+            )
         if kind == 2:
-            return self.pick("GRAPH :g { ?x :in ?z }", "GRAPH ?g { ?z :in ?y }")
+            return self.pick("GRAPH :g { ?x :in ?z }", "GRAPH :g { ?x :in :n1 }", "GRAPH ?g { ?z :in ?y }")
         if kind == 3 and depth:
             return f"{{ {self.group(depth - 1)} }} UNION {{ {self.group(depth - 1)} }}"
         if kind == 4:
-            return self.pick("VALUES ?y { 1 2 3 }", "VALUES (?x ?y) { (:n0 1) (:n1 UNDEF) }")
+            return self.pick(
+                "VALUES ?y { 1 2 3 }", "VALUES ?x { :n0 :n2 }", "VALUES (?x ?y) { (:n0 1) (:n1 UNDEF) }"
+            )
         return self.stream_part(depth)
 
     def condition(self) -> str:
