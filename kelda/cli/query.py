@@ -159,7 +159,7 @@ def run_job(
     job: Job,
     *,
     runner: str,
-    spark: OnSpark = OnSpark(),  # noqa: B008 - it never changes
+    spark: OnSpark = OnSpark(),
     progress: Progress | None = None,
 ) -> Iterator[Answer]:
     """Every answer of a job, by the runner of that name."""
@@ -214,7 +214,7 @@ def answer_queries(
     request: Request,
     *,
     runner: str,
-    spark: OnSpark = OnSpark(),  # noqa: B008 - it never changes
+    spark: OnSpark = OnSpark(),
     format: str = "table",
     out: Path | None = None,
     rejects: Path | None = None,
