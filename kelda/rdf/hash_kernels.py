@@ -78,6 +78,18 @@ def store8(typingctx, text, index, byte):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def store64(typingctx, text, index, word):  # type: ignore[no-untyped-def]
+    """Make the eight bytes at `text` + `index` others."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        address = builder.inttoptr(builder.add(args[0], args[1]), ir.IntType(64).as_pointer())
+        builder.store(args[2], address, align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.int64, types.int64), codegen
+
+
+@intrinsic
 def first_byte(typingctx, word):  # type: ignore[no-untyped-def]
     """The number, from the low end, of the first byte of a word that is not zero."""
 

@@ -55,7 +55,7 @@ def _word(text: bytes) -> np.uint64:
     return np.uint64(int.from_bytes(text.ljust(8, b"\0"), "little"))
 
 
-_HTTP = _word(b"<http://")
+_HTTP, _HTTPS = _word(b"<http://"), _word(b"<https:/")
 _XSD = b"http://www.w3.org/2001/XMLSchema#"
 _XSD_0, _XSD_1, _XSD_2, _XSD_3 = (_word(_XSD[i : i + 8]) for i in range(0, 32, 8))
 _RDF = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -66,9 +66,9 @@ _NAME_DOUBLE, _NAME_FLOAT = _word(b"double"), _word(b"float")
 _TRUE, _FALSE = _word(b"true"), _word(b"false")
 _ONE, _EIGHT = np.uint64(1), np.uint64(8)
 
-_not_common_in_iris = not_among((38, 59), (63, 90), (97, 122), (95, 95))
-_not_in_hosts = not_among((45, 46), (48, 57), (65, 90), (97, 122), (95, 95), (126, 126))
-_special_in_quotes = among((_QUOTE, _QUOTE), (_BACKSLASH, _BACKSLASH), (_LF, _LF), (_CR, _CR), (128, 255))
+not_common_in_iris = not_among((38, 59), (63, 90), (97, 122), (95, 95))
+not_in_hosts = not_among((45, 46), (48, 57), (65, 90), (97, 122), (95, 95), (126, 126))
+special_in_quotes = among((_QUOTE, _QUOTE), (_BACKSLASH, _BACKSLASH), (_LF, _LF), (_CR, _CR), (128, 255))
 
 # Bits of _CLASS: what an ASCII byte may be part of.
 _IRI, _LABEL, _ALPHA, _DIGIT, _HEX = 1, 2, 4, 8, 16
@@ -428,10 +428,10 @@ def iri_at(text, start):  # type: ignore[no-untyped-def]
         if authority:
             i += 2
     if authority:
-        mask = _not_in_hosts(text, i)
+        mask = not_in_hosts(text, i)
         while mask == 0:
             i += WIDTH
-            mask = _not_in_hosts(text, i)
+            mask = not_in_hosts(text, i)
         i += first_bit(mask)
         if load8(text, i) == _COLON:
             i += 1
@@ -447,7 +447,7 @@ def iri_at(text, start):  # type: ignore[no-untyped-def]
     fragment = False
     foreign = False
     while True:
-        mask = _not_common_in_iris(text, i)
+        mask = not_common_in_iris(text, i)
         if mask == 0:
             i += WIDTH
             continue
@@ -470,6 +470,22 @@ def iri_at(text, start):  # type: ignore[no-untyped-def]
     if foreign and not _utf8(text, start, i, True):
         return -1
     return i + 1
+
+
+@helper
+def host_at(text, start):  # type: ignore[no-untyped-def]
+    """The position after the slash behind the host of the web address at `start` (which is at '<'); -1 where
+    that is something else."""
+    i = start + 8
+    if load64(text, start) != _HTTP:
+        if load64(text, start) != _HTTPS or load8(text, i) != _SLASH:
+            return -1
+        i += 1
+    mask = not_in_hosts(text, i)
+    if mask == 0:
+        return -1
+    i += first_bit(mask)
+    return i + 1 if load8(text, i) == _SLASH else -1
 
 
 @helper
@@ -503,7 +519,7 @@ def _quoted(text, start):  # type: ignore[no-untyped-def]
     i = start + 1
     foreign = False
     while True:
-        mask = _special_in_quotes(text, i)
+        mask = special_in_quotes(text, i)
         if mask == 0:
             i += WIDTH
             continue

@@ -72,8 +72,14 @@ class Skimmer:
     def __init__(self, dictionary: Dictionary) -> None:
         self.dictionary = dictionary
         self._read_line = line_reader(dictionary, quads=True)
-        self._names = np.zeros((kernels.NAMES, kernels.NAME_ROOM + WIDTH), np.uint8)
-        self._known = np.zeros((kernels.NAMES, 3), np.int64)
+        self._names = np.zeros((kernels.NAMES, kernels.NAME_COLUMNS), np.int64)
+        self._known = (
+            self._names,
+            np.zeros((kernels.NAMES, kernels.NAME_STRIDE), np.uint8),
+            np.zeros((kernels.NAMES, kernels.TAIL_STRIDE), np.uint8),
+            np.zeros((kernels.HOSTS, kernels.HOST_STRIDE), np.uint8),
+            np.zeros(kernels.HOSTS, np.int64),
+        )
         self._room(BLOCK)
 
     def _room(self, size: int) -> None:
@@ -88,6 +94,7 @@ class Skimmer:
         """Read a text, which ends where `fill` has no more of it, block by block."""
         state = np.zeros(kernels.STATE_SIZE, np.int64)
         state[kernels.LINE] = first_line
+        kernels.ask(self._names, asked.rules)
         size, final = 0, False
         while not final:
             more = fill(self._buffer.data[size : self._size])
@@ -108,8 +115,7 @@ class Skimmer:
             final,
             np.uint64(self.dictionary.seed),
             *asked,
-            self._names,
-            self._known,
+            *self._known,
             self._columns,
             self._spans,
             self._heads,

@@ -1,9 +1,16 @@
 """Kernel: of text with times, what somebody asks for.
 
 Every line is checked as `ntriples_kernels.parse` checks it, but only of statements that are asked for are the
-ids made. What lines have in common is not looked at twice: a time and a subject that are those of the line
-before, and a predicate that comes where it came the last time (behind the same other predicate), are known
-by comparing bytes.
+ids made. What lines have in common is not looked at twice. A line is known by comparing bytes, piece by piece:
+
+    1264982416173 <http://…/post/po7997> <http://…#title> "null" .
+    ───── as the line before ────────────┤── a name ──────┤      ├─ as the last behind that name
+                                                          a look
+
+Time and subject are often those of the line before; the predicate is one of two that came behind the one
+before; the object is looked at up to where it closes (an IRI with a host that is known there, for characters
+that any IRI may have; a literal, for its quote); and all behind that, its datatype too, is what it was the last
+time. Where a piece is not as expected, it is read by itself, and remembered.
 """
 
 from __future__ import annotations
@@ -11,19 +18,22 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from kelda.rdf.byte_masks import WIDTH, differing
-from kelda.rdf.hash_kernels import helper, identity_of, load8
+from kelda.rdf.byte_masks import WIDTH, differing, first_bit
+from kelda.rdf.hash_kernels import helper, identity_of, load8, load64, store8, store64
 from kelda.rdf.keyset_kernels import has
 from kelda.rdf.ntriples_kernels import (
     BAD_TIME,
     UNSURE,
     end_of_line,
     ends,
+    host_at,
     iri_at,
     next_line,
     node_at,
+    not_common_in_iris,
     object_at,
     skip,
+    special_in_quotes,
     time_at,
 )
 
@@ -44,12 +54,20 @@ NONE, STATEMENT, NO_STATEMENT = 0, 1, 2  # verdicts
 RULE_P, RULE_S, RULE_S_MASK, RULE_O, RULE_O_MASK = range(5)
 RULE_SIZE = 5
 
-# Predicates that are remembered, by the low bits of their ids: the text, and its size (0: too long, or none),
-# the id, and the place of the one that came behind it.
-NAMES, NAME_ROOM = 64, 128
-NAME_ID, NAME_SIZE, NAME_NEXT = range(3)
+# Predicates that are remembered, by the low bits of their ids. Of each: the id, the size of its text (0: too
+# long, or none), the places of two that came behind it, the size of the text behind the last object that it
+# had (0: none), and whether any rule asks for it.
+NAMES = 1024
+NAME_ID, NAME_SIZE, NAME_NEXT, NAME_OTHER, NAME_TAIL, NAME_ASKED = range(6)
+NAME_COLUMNS = 8
+# Their texts, and the text behind an object, from where it closes to the end of the line.
+NAME_ROOM, TAIL_ROOM = 128, WIDTH
+NAME_STRIDE, TAIL_STRIDE = NAME_ROOM + WIDTH, TAIL_ROOM + WIDTH
+# Beginnings of IRIs, from "<" to the slash behind the host, by a hash of some of it; with their sizes.
+HOSTS, HOST_STRIDE = 16, 2 * WIDTH
 
-_LESS, _DOT, _CR = 60, 46, 13
+_LF, _CR, _QUOTE, _HASH, _DOT, _LESS, _GREATER = 10, 13, 34, 35, 46, 60, 62
+_NOTHING = np.int64(0)
 
 
 @helper
@@ -65,113 +83,281 @@ def _same(text, i, other, k, size):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _remember(names, known, id, text, start, end):  # type: ignore[no-untyped-def]
+def _copy(text, i, other, k, size):  # type: ignore[no-untyped-def]
+    """Write `size` bytes of `text` to `other`."""
+    for at in range(size):
+        store8(other, k + at, load8(text, i + at))
+
+
+# ------------------------------------------------------------------------------ what is remembered
+
+
+@helper
+def _of(known, place, column):  # type: ignore[no-untyped-def]
+    return np.int64(load64(known, (place * NAME_COLUMNS + column) * 8))
+
+
+@helper
+def _set(known, place, column, value):  # type: ignore[no-untyped-def]
+    store64(known, (place * NAME_COLUMNS + column) * 8, np.int64(value))
+
+
+@helper
+def _named(known, names, id, text, start, end):  # type: ignore[no-untyped-def]
     """The place of a predicate, which is known there from now on."""
     place = id & (NAMES - 1)
-    if known[place, NAME_ID] != id:
-        known[place, NAME_ID] = id
-        known[place, NAME_SIZE] = 0
+    if _of(known, place, NAME_ID) != id:
+        _set(known, place, NAME_ID, id)
+        _set(known, place, NAME_SIZE, 0)
+        _set(known, place, NAME_TAIL, 0)
         if end - start <= NAME_ROOM:
-            known[place, NAME_SIZE] = end - start
-            for i in range(end - start):
-                names[place, i] = load8(text, start + i)
+            _set(known, place, NAME_SIZE, end - start)
+            _copy(text, start, names, place * NAME_STRIDE, end - start)
     return place
 
 
+@helper
+def _is_named(known, names, place, text, start):  # type: ignore[no-untyped-def]
+    """Whether the predicate of a place stands at `start`."""
+    size = _of(known, place, NAME_SIZE)
+    return size > 0 and _same(text, start, names, place * NAME_STRIDE, size)
+
+
+@helper
+def _host_place(text, start):  # type: ignore[no-untyped-def]
+    """Where the beginning of the IRI at `start` would be known."""
+    return np.int64((load64(text, start + 8) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(60))
+
+
+@helper
+def _learn_host(hosts, host_sizes, text, start):  # type: ignore[no-untyped-def]
+    end = host_at(text, start)
+    if end >= 0 and end - start <= WIDTH:
+        place = _host_place(text, start)
+        store64(host_sizes, place * 8, end - start)
+        _copy(text, start, hosts, place * HOST_STRIDE, end - start)
+
+
+@helper
+def _iri_closes(hosts, host_sizes, text, start):  # type: ignore[no-untyped-def]
+    """Where the ">" of the IRI at `start` is; -1 if that takes more than a look."""
+    place = _host_place(text, start)
+    size = np.int64(load64(host_sizes, place * 8))
+    if size == 0 or differing(text, start, hosts, place * HOST_STRIDE) << np.uint64(WIDTH - size) != 0:
+        return np.int64(-1)
+    # What may be in a host may be behind it too.
+    mask = not_common_in_iris(text, start + 1)
+    if mask == 0:
+        return np.int64(-1)
+    i = start + 1 + first_bit(mask)
+    if load8(text, i) == _HASH:
+        mask = not_common_in_iris(text, i + 1)
+        if mask == 0:
+            return np.int64(-1)
+        i += 1 + first_bit(mask)
+    return i if load8(text, i) == _GREATER else np.int64(-1)
+
+
+@helper
+def _closes(hosts, host_sizes, text, start):  # type: ignore[no-untyped-def]
+    """Where the object at `start` closes, with ">" or a quote; -1 if that takes more than a look."""
+    first = load8(text, start)
+    if first == _QUOTE:
+        i = start + 1
+        mask = special_in_quotes(text, i)
+        while mask == 0:
+            i += WIDTH
+            mask = special_in_quotes(text, i)
+        i += first_bit(mask)
+        return i if load8(text, i) == _QUOTE else np.int64(-1)
+    if first == _LESS:
+        return _iri_closes(hosts, host_sizes, text, start)
+    return np.int64(-1)
+
+
+@helper
+def _is_asked(rules, p):  # type: ignore[no-untyped-def]
+    for k in range(rules.shape[0]):
+        if rules[k, RULE_P] == 0 or rules[k, RULE_P] == p:
+            return True
+    return False
+
+
 @njit(cache=True, nogil=True)
-def skim(buf, size, final, seed, rules, tables, names, known, columns, spans, heads, times, state):  # type: ignore[no-untyped-def]
+def ask(known, rules):  # type: ignore[no-untyped-def]
+    """Note which of the predicates that are known some rule asks for."""
+    for place in range(NAMES):
+        known[place, NAME_ASKED] = _is_asked(rules, known[place, NAME_ID])
+
+
+# ------------------------------------------------------------------------------ reading
+
+
+@helper
+def _object_id(text, start, seed):  # type: ignore[no-untyped-def]
+    """The id of the object at `start`, whose text is canonical now."""
+    _, end, inline = object_at(text, start, True)
+    return inline if inline != 0 else identity_of(text, start, end, seed)
+
+
+@helper
+def _statement_ends(text, o_start):  # type: ignore[no-untyped-def]
+    """The position behind the dot, of a statement whose object is at `o_start`; -1 when unsure."""
+    after, _, _ = object_at(text, o_start, False)
+    if after < 0:
+        return np.int64(-1)
+    at = skip(text, after)
+    if load8(text, at) != _DOT:  # a graph, whose name nobody asks for
+        at = node_at(text, at)
+        if at < 0:
+            return np.int64(-1)
+        at = skip(text, at)
+    if load8(text, at) != _DOT:
+        return np.int64(-1)
+    at = skip(text, at + 1)
+    return np.int64(at) if ends(text, at) else np.int64(-1)
+
+
+@njit(cache=True, nogil=True)
+def skim(  # type: ignore[no-untyped-def]
+    buf,
+    size,
+    final,
+    seed,
+    rules,
+    tables,
+    known_names,
+    name_texts,
+    tail_texts,
+    host_texts,
+    host_lengths,
+    columns,
+    spans,
+    heads,
+    times,
+    state,
+):
     """Read lines of `buf[:size]` from state[POSITION] on; unless the text is `final`, its last line may go on
-    and is left. `buf` has a line feed at `size`.
+    and is left. `buf` has a line feed at `size`. What is known of predicates is from `ask` with these rules.
 
     Every statement is a row. Where a run of rows with one time begins is in `heads`, and that time in
     `times`; rows that match one of the rules are in `columns` (s, p, o, 0, row), and in `spans` where their
     terms begin and end (as `Dictionary.add_rows` wants it). Returns DONE, or ASK at a line that it is not
     sure about: the caller is to put what it is into the state, and to call again.
     """
-    text, name_texts = buf.ctypes.data, names.ctypes.data
+    text = buf.ctypes.data
+    known, names, tails = known_names.ctypes.data, name_texts.ctypes.data, tail_texts.ctypes.data
+    hosts, host_sizes = host_texts.ctypes.data, host_lengths.ctypes.data
     line_start, line, row = state[POSITION], state[LINE], state[ROWS]
     runs, found = state[RUNS], state[FOUND]
     last_time, name = state[_LAST_TIME], state[_LAST_NAME]
-    stride = names.shape[1]
     status = DONE
-    # The time and the subject of the line before, as text; of no size at first.
-    time, time_start, time_size = np.int64(0), line_start, np.int64(0)
-    s, s_start, s_size = np.int64(0), line_start, np.int64(0)
+    # Of the line before: where it begins, how much of it is its time, where in it the subject is, and how
+    # much comes before the predicate. All of no size at first.
+    before, time_size, s_offset, s_size, before_p = line_start, _NOTHING, _NOTHING, _NOTHING, _NOTHING
+    time = s = _NOTHING
     while line_start < size:
-        p = o = np.int64(0)
-        s_end = p_start = p_end = o_start = o_end = np.int64(0)
-        is_row = False
-        why = UNSURE
+        p = o = _NOTHING
+        body = stop = s_end = p_start = p_end = o_start = next_start = np.int64(-1)
+        place = name
+        is_row = is_asked = is_given = False
         if state[VERDICT] != NONE:
-            body, stop, time, time_size = state[BEGIN], state[END], state[_THIS_TIME], np.int64(0)
-            s, p, o, s_size = state[SUBJECT], state[PREDICATE], state[OBJECT], np.int64(0)
-            is_row = state[VERDICT] == STATEMENT
+            is_row = is_asked = is_given = state[VERDICT] == STATEMENT
+            time, s, p, o = state[_THIS_TIME], state[SUBJECT], state[PREDICATE], state[OBJECT]
+            time_size = s_size = before_p = _NOTHING
+            next_start = next_line(text, state[END])
+            state[VERDICT] = NONE
         else:
-            stop = np.int64(-1)
-            if time_size > 0 and _same(text, line_start, text, time_start, time_size):
-                body = line_start + time_size
+            why = UNSURE
+            if before_p > 0 and _same(text, line_start, text, before, before_p):
+                body = line_start + s_offset
+                s_end = body + s_size
+                p_start = line_start + before_p
             else:
-                body, time = time_at(text, line_start)
-                time_start, time_size = line_start, body - line_start
-            if body < 0:
-                why = BAD_TIME
-                body, time_size = line_start, np.int64(0)
-            body = skip(text, body)
-            if ends(text, body):
-                stop = end_of_line(text, body)
-            elif why == UNSURE:
-                if s_size > 0 and _same(text, body, text, s_start, s_size):
-                    s_end = body + s_size
+                if time_size > 0 and _same(text, line_start, text, before, time_size):
+                    body = line_start + time_size
                 else:
-                    s_end = node_at(text, body)
-                    s = np.int64(0)
-                    s_size = s_end - body if load8(text, body) == _LESS else np.int64(0)
-                s_start = body
-                if s_end >= 0:
-                    p_start = skip(text, s_end)
-                    next_name = known[name, NAME_NEXT]
-                    p_size = known[next_name, NAME_SIZE]
-                    if p_size > 0 and _same(text, p_start, name_texts, next_name * stride, p_size):
-                        p_end = p_start + p_size
-                        name = next_name
-                        p = known[name, NAME_ID]
-                    elif load8(text, p_start) == _LESS:
-                        p_end = iri_at(text, p_start)
-                        if p_end >= 0:
-                            p = identity_of(text, p_start, p_end, seed)
-                            next_name = _remember(names, known, p, text, p_start, p_end)
-                            known[name, NAME_NEXT] = next_name
-                            name = next_name
-                if p != 0:
+                    body, time = time_at(text, line_start)
+                    time_size = body - line_start
+                if body < 0:
+                    why = BAD_TIME
+                    body, time_size = line_start, _NOTHING
+                body = skip(text, body)
+                before_p = _NOTHING
+                if ends(text, body):
+                    stop = end_of_line(text, body)
+                    s_size = _NOTHING
+                elif why == UNSURE:
+                    is_iri = load8(text, body) == _LESS
+                    if is_iri and s_size > 0 and _same(text, body, text, before + s_offset, s_size):
+                        s_end = body + s_size
+                    else:
+                        s = _NOTHING
+                        if is_iri:
+                            s_end = _iri_closes(hosts, host_sizes, text, body) + 1
+                        if s_end <= 0:
+                            s_end = node_at(text, body)
+                            _learn_host(hosts, host_sizes, text, body)
+                    if s_end >= 0:
+                        p_start = skip(text, s_end)
+                        before_p = p_start - line_start
+                    s_offset, s_size = body - line_start, max(_NOTHING, s_end - body)
+                before = line_start
+            if p_start >= 0:
+                place = _of(known, name, NAME_NEXT)
+                if not _is_named(known, names, place, text, p_start):
+                    place = _of(known, name, NAME_OTHER)
+                    if not _is_named(known, names, place, text, p_start):
+                        place = np.int64(-1)
+                if place >= 0:
+                    p, p_end = _of(known, place, NAME_ID), p_start + _of(known, place, NAME_SIZE)
+                elif load8(text, p_start) == _LESS:
+                    p_end = iri_at(text, p_start)
+                    if p_end >= 0:
+                        p = identity_of(text, p_start, p_end, seed)
+                        place = _named(known, names, p, text, p_start, p_end)
+                        _set(known, place, NAME_ASKED, _is_asked(rules, p))
+                        _set(known, name, NAME_OTHER, _of(known, name, NAME_NEXT))
+                        _set(known, name, NAME_NEXT, place)
+                if p_end >= 0:
+                    is_asked = _of(known, place, NAME_ASKED) != 0
                     o_start = skip(text, p_end)
-                    after, o_end, _ = object_at(text, o_start, False)
-                    if after >= 0:
-                        at = skip(text, after)
-                        if load8(text, at) != _DOT:  # a graph, whose name nobody asks for
-                            at = node_at(text, at)
-                            if at >= 0:
-                                at = skip(text, at)
-                        if at >= 0 and load8(text, at) == _DOT:
-                            at = skip(text, at + 1)
-                            if ends(text, at):
-                                stop = end_of_line(text, at)
-                                is_row = True
-            unsure = stop < 0
-            if unsure:
-                stop = end_of_line(text, line_start)
-            if not final and (stop >= size or (stop == size - 1 and load8(text, stop) == _CR)):
-                break
-            if unsure:
-                state[BEGIN], state[END], state[WHY], state[_THIS_TIME] = body, stop, why, time
-                status = ASK
-                break
+                    closes = _closes(hosts, host_sizes, text, o_start)
+                    tail = _of(known, place, NAME_TAIL)
+                    if closes >= 0 and tail > 0 and _same(text, closes, tails, place * TAIL_STRIDE, tail):
+                        next_start = closes + tail
+                    if next_start >= 0 and next_start <= size:
+                        is_row = True
+                    else:
+                        stop = _statement_ends(text, o_start)
+                        next_start = np.int64(-1)
+                        if stop >= 0:
+                            is_row = True
+                            stop = end_of_line(text, stop)
+                            if closes < 0:
+                                _learn_host(hosts, host_sizes, text, o_start)
+                            elif load8(text, stop) == _LF and stop < size and stop - closes < TAIL_ROOM:
+                                tail = stop + 1 - closes
+                                _set(known, place, NAME_TAIL, tail)
+                                _copy(text, closes, tails, place * TAIL_STRIDE, tail)
+            if next_start < 0:
+                unsure = stop < 0
+                if unsure:
+                    stop = end_of_line(text, line_start)
+                if not final and (stop >= size or (stop == size - 1 and load8(text, stop) == _CR)):
+                    break
+                if unsure:
+                    state[BEGIN], state[END], state[WHY], state[_THIS_TIME] = body, stop, why, time
+                    status = ASK
+                    break
+                next_start = next_line(text, stop)
         if is_row:
             if row == 0 or time != last_time:
                 heads[runs] = row
                 times[runs] = time
                 runs += 1
                 last_time = time
-            for k in range(rules.shape[0]):
+            for k in range(rules.shape[0] if is_asked else 0):
                 if rules[k, RULE_P] != 0 and rules[k, RULE_P] != p:
                     continue
                 if rules[k, RULE_S_MASK] >= 0:
@@ -181,29 +367,24 @@ def skim(buf, size, final, seed, rules, tables, names, known, columns, spans, he
                         continue
                 if rules[k, RULE_O_MASK] >= 0:
                     if o == 0:
-                        o = object_at(text, o_start, True)[2]
-                    if o == 0:
-                        o = identity_of(text, o_start, o_end, seed)
+                        o = _object_id(text, o_start, seed)
                     if not has(tables, rules[k, RULE_O], rules[k, RULE_O_MASK], o):
                         continue
-                given = state[VERDICT] == STATEMENT
                 if s == 0:
                     s = identity_of(text, body, s_end, seed)
                 if o == 0:
-                    o = object_at(text, o_start, True)[2]
-                if o == 0:
-                    o = identity_of(text, o_start, o_end, seed)
+                    o = _object_id(text, o_start, seed)
                 columns[0, found], columns[1, found], columns[2, found] = s, p, o
                 columns[3, found], columns[4, found] = 0, row
-                spans[0, found], spans[1, found] = (0, 0) if given else (body, s_end)
-                spans[2, found], spans[3, found] = p_start, p_end
-                spans[4, found], spans[5, found] = o_start, o_end
-                spans[6, found], spans[7, found] = 0, 0
+                spans[:, found] = 0
+                if not is_given:
+                    spans[0, found], spans[1, found] = body, s_end
+                    spans[2, found], spans[3, found] = p_start, p_end
+                    spans[4, found], spans[5, found] = o_start, object_at(text, o_start, False)[1]
                 found += 1
                 break
             row += 1
-        state[VERDICT] = NONE
-        line_start = next_line(text, stop)
+        line_start, name = next_start, max(_NOTHING, place)
         line += 1
     state[POSITION], state[LINE], state[ROWS] = line_start, line, row
     state[RUNS], state[FOUND] = runs, found
