@@ -7,6 +7,23 @@ import numpy as np
 from numba import njit
 
 
+@njit(cache=True, inline="always")
+def hash_of_row(values, row):
+    h = np.uint64(0x51_7C_C1_B7_27_22_0A_95)
+    for c in range(values.shape[0]):
+        h = (h ^ np.uint64(values[c, row])) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(29)
+    return h
+
+
+@njit(cache=True, inline="always")
+def same_row(values, row, other):
+    same = True
+    for c in range(values.shape[0]):
+        same &= values[c, row] == values[c, other]
+    return same
+
+
 @njit(cache=True)
 def net(time, weight, values, kept, total):
     """Sum the weights of equal rows of one time, for deltas in time order.
@@ -14,7 +31,6 @@ def net(time, weight, values, kept, total):
     Writes the positions of one delta of each (time, row) whose sum is not 0 to `kept`, in time order,
     and the sums to `total`; gives their number."""
     rows = len(time)
-    width = values.shape[0]
     table = np.empty(0, np.int64)  # which result has this hash, of one time; -1: none
     found = 0
     begin = 0
@@ -37,20 +53,8 @@ def net(time, weight, values, kept, total):
         table[:slots] = -1
         first = found
         for here in range(begin, end):
-            h = np.uint64(0x51_7C_C1_B7_27_22_0A_95)
-            for c in range(width):
-                h = (h ^ np.uint64(values[c, here])) * np.uint64(0x9E3779B97F4A7C15)
-                h ^= h >> np.uint64(29)
-            at = np.int64(h & np.uint64(slots - 1))
-            while table[at] >= 0:
-                other = kept[table[at]]
-                same = True
-                for c in range(width):
-                    if values[c, here] != values[c, other]:
-                        same = False
-                        break
-                if same:
-                    break
+            at = np.int64(hash_of_row(values, here) & np.uint64(slots - 1))
+            while table[at] >= 0 and not same_row(values, here, kept[table[at]]):
                 at = (at + 1) & (slots - 1)
             if table[at] < 0:
                 table[at] = found

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kelda.engine import intervals_kernels as kernels
 from kelda.engine.clock import FOREVER, NEVER
+from kelda.engine.content_kernels import contents, numbered_rows
 from kelda.engine.deltas import Deltas, Ids
 from kelda.engine.deltas_kernels import gone_first
 from kelda.engine.report import Report, When
@@ -158,30 +159,16 @@ class Reporter:
         return repeated(self.columns, deltas.time[order], deltas.weight[order], values)
 
     def _whole(self, deltas: Deltas, instants: Ids) -> Sent:
-        cuts = np.searchsorted(deltas.time, instants, "right")
-        parts, begin, content = [], 0, self._content
-        for instant, cut in zip(instants, cuts, strict=True):
-            if cut > begin:
-                new = deltas.part(begin, int(cut))
-                joined = Deltas.concat([content, new], self.columns)
-                content = Deltas(
-                    self.columns, np.zeros(len(joined), np.int64), joined.weight, joined.values
-                ).consolidated()
-                begin = int(cut)
-            if len(content):
-                time = np.full(len(content), instant)
-                parts.append(repeated(self.columns, time, content.weight, content.values))
-        self._content = content
-        if not parts:
-            return _nothing(self.columns)
-        if len(parts) == 1:
-            return parts[0]
-        return Sent(
-            self.columns,
-            np.concatenate([p.time for p in parts]),
-            np.concatenate([p.sign for p in parts]),
-            np.concatenate([p.values for p in parts], axis=1),
-        )
+        held = len(self._content)
+        time = np.concatenate([self._content.time, deltas.time])
+        weight = np.concatenate([self._content.weight, deltas.weight])
+        values = np.concatenate([self._content.values, deltas.values], axis=1)
+        numbers, first = numbered_rows(values)
+        rows, times, left, how_often = contents(time, weight, numbers, held, instants)
+        nowhen = np.zeros(len(left), np.int64)
+        self._content = Deltas(self.columns, nowhen, how_often, values.take(first[left], axis=1))
+        ones = np.ones(len(rows), np.int64)
+        return Sent(self.columns, times, ones, values.take(first[rows], axis=1))
 
 
 class SharedReporter(Reporter):

@@ -1,7 +1,8 @@
 """Kernel: of text with times, what somebody asks for.
 
 Every line is checked as `ntriples_kernels.parse` checks it, but only of statements that are asked for are the
-ids made. What lines have in common is not looked at twice. A line is known by comparing bytes, piece by piece:
+ids made. What lines have in common is not looked at twice: a line is known by comparing bytes, piece by
+piece.
 
     1264982416173 <http://…/post/po7997> <http://…#title> "null" .
     ───── as the line before ────────────┤── a name ──────┤      ├─ as the last behind that name
@@ -9,8 +10,8 @@ ids made. What lines have in common is not looked at twice. A line is known by c
 
 Time and subject are often those of the line before; the predicate is one of two that came behind the one
 before; the object is looked at up to where it closes (an IRI with a host that is known there, for characters
-that any IRI may have; a literal, for its quote); and all behind that, its datatype too, is what it was the last
-time. Where a piece is not as expected, it is read by itself, and remembered.
+that any IRI may have; a literal, for its quote); and all behind that, its datatype too, is what it was the
+last time. Where a piece is not as expected, it is read by itself, and remembered.
 """
 
 from __future__ import annotations
@@ -177,10 +178,10 @@ def _closes(hosts, host_sizes, text, start):  # type: ignore[no-untyped-def]
 
 @helper
 def _is_asked(rules, p):  # type: ignore[no-untyped-def]
+    found = False
     for k in range(rules.shape[0]):
-        if rules[k, RULE_P] == 0 or rules[k, RULE_P] == p:
-            return True
-    return False
+        found |= rules[k, RULE_P] == 0 or rules[k, RULE_P] == p
+    return found
 
 
 @njit(cache=True, nogil=True)
