@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kelda.engine.deltas import Ids
 from kelda.rdf.dictionary import Dictionary, Entries
 from kelda.rdf.event import Reject
+from kelda.shards.parcel_kernels import rows_of
 
 _VERSION = struct.Struct("<q")
 
@@ -67,23 +67,14 @@ class Part:
         if self.sent is None:
             return Rows(self.s, self.p, self.o, self.time())
         if self.counted or self.events is not None:
-            s, p, o = self._among(self.size, self.sent)
-            return Rows(s, p, o, self.time())
-        there = np.zeros(self.size, np.bool_)
-        there[self.heads] = there[self.sent] = True
-        kept = np.flatnonzero(there)
-        times = self.times[np.searchsorted(self.heads, kept, "right") - 1]
-        s, p, o = self._among(len(kept), np.searchsorted(kept, self.sent))
-        return Rows(s, p, o, times, np.diff(kept, append=self.size))
+            full = np.zeros((3, self.size), np.int64)
+            full[:, self.sent] = self.s, self.p, self.o
+            return Rows(*full, self.time())
+        return Rows(*rows_of(self.size, self.heads, self.times, self.sent, self.s, self.p, self.o))
 
     def time(self) -> Ids:
         """The time of each row."""
         return np.repeat(self.times, np.diff(self.heads, append=self.size))
-
-    def _among(self, size: int, places: Ids) -> NDArray[np.int64]:
-        full = np.zeros((3, size), np.int64)
-        full[0, places], full[1, places], full[2, places] = self.s, self.p, self.o
-        return full
 
 
 @dataclass(frozen=True, slots=True)

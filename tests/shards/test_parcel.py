@@ -16,7 +16,7 @@ from kelda.rdf.framings.base import Chunk
 from kelda.runner.job import StreamSource
 from kelda.runner.sources import Piece
 from kelda.shards.ingest import encoded, ingest
-from kelda.shards.parcel import cut, pack, unpack
+from kelda.shards.parcel import Part, cut, heads_of, pack, unpack
 from kelda.shards.routing import Routing, id_of
 
 SHARDS = 4
@@ -129,3 +129,20 @@ def test_a_parcel_read_again_is_the_same() -> None:
     again = read("b", "a")
     assert fresh[1] == again[1] == {"<x:a>", "<x:b>"}
     assert fresh[0] == again[0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=30))
+def test_rows_that_nobody_counts(some: list[tuple[int, bool]]) -> None:
+    """What was sent, and the first of each run of times; each stands for those behind it too."""
+    time = np.array([t for t, _ in some], np.int64)
+    sent = np.flatnonzero(np.array([wanted for _, wanted in some], np.bool_))
+    heads = heads_of(time)
+    s, p, o = (place * 100 + sent + 1 for place in (1, 2, 3))
+    part = Part(0, 0, len(some), heads, time[heads], None, sent, s, p, o, counted=False)
+    kept = sorted({*heads.tolist(), *sent.tolist()})
+    rows = part.rows()
+    assert rows.time.tolist() == time[kept].tolist()
+    assert rows.stands_for is not None
+    assert rows.stands_for.tolist() == np.diff([*kept, len(some)]).tolist()
+    for column, base in ((rows.s, 100), (rows.p, 200), (rows.o, 300)):
+        assert column.tolist() == [base + i + 1 if i in sent else 0 for i in kept]
