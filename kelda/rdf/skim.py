@@ -22,7 +22,7 @@ from kelda.rdf.keyset import KeySet
 from kelda.rdf.ntriples import BAD_TIME, line_reader, rejected
 from kelda.rdf.ntriples_kernels import UNSURE
 
-BLOCK = 1 << 19
+BLOCK = 1 << 20
 SHORTEST = 12  # bytes of a line with a time and a statement: fewer than any has
 
 Rule = tuple[int | None, KeySet | None, KeySet | None]  # the predicate, the subjects, the objects; None: any
