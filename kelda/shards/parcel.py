@@ -69,7 +69,8 @@ class Part:
         if self.counted or self.events is not None:
             full = np.zeros((3, self.size), np.int64)
             full[:, self.sent] = self.s, self.p, self.o
-            return Rows(*full, self.time())
+            s, p, o = full
+            return Rows(s, p, o, self.time())
         return Rows(*rows_of(self.size, self.heads, self.times, self.sent, self.s, self.p, self.o))
 
     def time(self) -> Ids:

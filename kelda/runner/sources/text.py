@@ -7,8 +7,14 @@ from bisect import bisect_left
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kelda.errors import InputError
 from kelda.rdf.compression import open_bytes
+from kelda.runner.sources.mapped import mapped
+
+Bytes = NDArray[np.uint8]
 
 BLOCK = 1 << 20  # bytes that are unpacked at a time
 
@@ -22,6 +28,10 @@ class Text(Protocol):
         """`size` bytes from position `at` on; fewer only where the text ends."""
         ...
 
+    def look(self, at: int, size: int) -> Bytes:
+        """What `read` reads, to be looked at; without a copy, if that can be."""
+        ...
+
     def at_end(self, at: int) -> bool:
         """Whether no byte lies at position `at` or behind it."""
         ...
@@ -33,11 +43,21 @@ class Text(Protocol):
     def close(self) -> None: ...
 
 
-class PlainText:
-    """A file as it is."""
+class _Copied:
+    """A text that can only be read."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def look(self, at: int, size: int) -> Bytes:
+        return np.frombuffer(self.read(at, size), np.uint8)
+
+    def read(self, at: int, size: int) -> bytes:
+        raise NotImplementedError
+
+
+class PlainText(_Copied):
+    """A file as it is. A `steady` one is not written to any more."""
+
+    def __init__(self, path: Path, *, steady: bool = True) -> None:
+        self.path, self.steady = path, steady
         self._file = _open(path)
 
     def read(self, at: int, size: int) -> bytes:
@@ -45,6 +65,10 @@ class PlainText:
         while 0 < len(data) < size and (more := os.pread(self._file, size - len(data), at + len(data))):
             data += more
         return data
+
+    def look(self, at: int, size: int) -> Bytes:
+        seen = mapped(self._file, at, size) if self.steady else None
+        return super().look(at, size) if seen is None else seen
 
     def at_end(self, at: int) -> bool:
         return at >= os.fstat(self._file).st_size
@@ -66,7 +90,7 @@ class PlainText:
             self._file = -1
 
 
-class PackedText:
+class PackedText(_Copied):
     """A compressed file. Going back means unpacking it again from its start.
 
     It is always unpacked in blocks of one size, so that `stored` says the same in every run.
@@ -127,7 +151,7 @@ class PackedText:
             self._file = None
 
 
-class Portions:
+class Portions(_Copied):
     """Text that arrives in portions and is let go once it was cut."""
 
     def __init__(self, data: bytes = b"") -> None:
