@@ -15,6 +15,7 @@ import numpy as np
 
 from kelda.errors import InputError
 
+BLOCK = 1 << 24  # bytes of lines that are looked at together
 LEAST = 12  # pieces, if there are elements for so many: only the second half is measured
 
 
@@ -24,28 +25,34 @@ def cut(files: Mapping[str, str], folder: Path, triples: int) -> list[int]:
     A piece has about that many triples, fewer if there would be fewer than LEAST pieces. It ends where a
     millisecond does: Spark takes an element of the watermark's own time for late.
     """
-    texts = {stream: Path(path).read_bytes().splitlines(keepends=True) for stream, path in files.items()}
-    times = {stream: _times(files[stream], lines) for stream, lines in texts.items()}
-    all_times = np.sort(np.concatenate(list(times.values())))
+    lines = {stream: _lines(path) for stream, path in files.items()}
+    all_times = np.sort(np.concatenate([times for times, _ in lines.values()]))
     size = max(1, min(triples, -(-len(all_times) // LEAST)))
     starts = np.unique(all_times[::size])
     counts = np.zeros(len(starts), np.int64)
     now = int(time.time()) - len(starts)
-    for stream, lines in texts.items():
+    for stream, (times, places) in lines.items():
         (folder / stream).mkdir(parents=True)
-        ends = np.append(np.searchsorted(times[stream], starts[1:]), len(lines))
+        ends = np.append(np.searchsorted(times, starts[1:]), len(times))
         begin = 0
-        for i, end in enumerate(ends.tolist()):
-            piece = folder / stream / f"{i:06}"
-            piece.write_bytes(b"".join(lines[begin:end]))
-            os.utime(piece, (now + i, now + i))  # the file source takes the oldest first
-            counts[i] += end - begin
-            begin = end
+        with open(files[stream], "rb") as file:
+            for i, end in enumerate(ends.tolist()):
+                piece = folder / stream / f"{i:06}"
+                piece.write_bytes(file.read(int(places[end] - places[begin])))
+                os.utime(piece, (now + i, now + i))  # the file source takes the oldest first
+                counts[i] += end - begin
+                begin = end
     return counts.tolist()
 
 
-def _times(path: str, lines: list[bytes]) -> np.ndarray:
-    times = np.array([int(line.partition(b"\t")[0]) for line in lines], np.int64)
-    if (np.diff(times) < 0).any():
+def _lines(path: str) -> tuple[np.ndarray, np.ndarray]:
+    """The time of each line, and where each begins (and, at last, where the file ends)."""
+    times, sizes = [np.zeros(0, np.int64)], [np.zeros(1, np.int64)]
+    with open(path, "rb") as file:
+        while lines := file.readlines(BLOCK):
+            times.append(np.array([int(line[: line.index(b"\t")]) for line in lines], np.int64))
+            sizes.append(np.array([len(line) for line in lines], np.int64))
+    all_times = np.concatenate(times)
+    if (np.diff(all_times) < 0).any():
         raise InputError(f"{path} is not in order of time: pieces of it would drop elements as late; sort it")
-    return times
+    return all_times, np.cumsum(np.concatenate(sizes))
