@@ -11,7 +11,9 @@ in the same millisecond, CQELS-QL sends nothing and Spark sends it, so the sets 
 With `sliding`, windows of a second end every 100 ms and every solution is sent for each window that has it:
 what the C-SPARQL and RSP-QL texts say. `join` and the filters find a solution once and repeat it, `again`
 evaluates each window by itself. There a window is a graph, and of equal elements it has one; these keep them
-all, which is less work, so the sets are compared here too.
+all, which is less work, so the sets are compared here too. A filter that repeats what it finds does not know
+when a window has all its answers; the third way of L1 to L3, `windows`, does: it sends a window's answers
+together when that has closed, by Spark's windows and watermarks.
 """
 
 from bench.baselines.process import run

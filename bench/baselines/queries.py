@@ -6,7 +6,7 @@ in milliseconds of the newest and the oldest element that it joins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
@@ -172,6 +172,21 @@ def in_windows(answers: DataFrame) -> DataFrame:
     last = F.ceil((F.col("oldest") + RANGE) / SLIDE) * SLIDE - SLIDE
     ends = F.when(first <= last, F.sequence(first, last, F.lit(SLIDE).cast("long")))
     return answers.select("*", F.explode(ends).alias("end"))
+
+
+def closed_windows(answers: DataFrame, variables: Sequence[str]) -> DataFrame:
+    """All answers of each window, once it has closed, with the window's `end`: Spark keeps what is in windows
+    that are open, and its watermark says which have closed. For answers of single elements.
+
+    The watermark is that of the answers: Spark moves a filter before it, so it looks at no other times, and a
+    window waits for the next answer. To have all times move it, every line would have to be cut.
+    """
+    # Windows of ours have their end, Spark's their beginning.
+    at = F.timestamp_millis(F.col("newest") - 1).alias("at")
+    windows = F.window("at", f"{RANGE} milliseconds", f"{SLIDE} milliseconds")
+    whole = F.collect_set(F.struct(*variables)).alias("all")
+    found = answers.select(*variables, at).withWatermark("at", "0 seconds").groupBy(windows).agg(whole)
+    return found.select(F.inline("all"), F.unix_millis(F.col("window.end")).alias("end"))
 
 
 @dataclass(frozen=True)

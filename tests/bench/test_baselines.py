@@ -115,7 +115,7 @@ def test_answers_are_those_of_the_engine(data, monkeypatch):
     runs = [(name, {"copies": 3}) for name in ("L1", "L2", "L3")]
     runs += [(name, {"way": way}) for name in ("L4", "L5", "L6") for way in ("join", "again")]
     runs.append(("L5", {"way": "join", "state": "rocksdb"}))
-    runs += [("L3", {"sliding": True})]
+    runs += [("L3", {"sliding": True}), ("L1", {"sliding": True, "way": "windows"})]
     runs += [("L6", {"way": way, "sliding": True}) for way in ("join", "again")]
     for name, how in runs:
         figures = measure(name, files, stored, spark, keep=True, **how)
