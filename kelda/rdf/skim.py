@@ -19,12 +19,10 @@ from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject
 from kelda.rdf.framings.base import Fill
 from kelda.rdf.keyset import KeySet
-from kelda.rdf.line_kernels import behind, behind_last
 from kelda.rdf.ntriples import BAD_TIME, line_reader, rejected
 from kelda.rdf.ntriples_kernels import UNSURE
 
 BLOCK = 1 << 20
-LINE_FEED = 10
 SHORTEST = 12  # bytes of a line with a time and a statement: fewer than any has
 
 Rule = tuple[int | None, KeySet | None, KeySet | None]  # the predicate, the subjects, the objects; None: any
@@ -94,60 +92,25 @@ class Skimmer:
 
     def read(self, fill: Fill, asked: Asked, *, source: str = "", first_line: int = 1) -> Iterator[Skimmed]:
         """Read a text, which ends where `fill` has no more of it, block by block."""
-        state = self._begin(asked, first_line)
+        state = np.zeros(kernels.STATE_SIZE, np.int64)
+        state[kernels.LINE] = first_line
+        kernels.ask(self._names, asked.rules)
         size, final = 0, False
         while not final:
             more = fill(self._buffer.data[size : self._size])
             final = not more
             size += more
-            state[kernels.POSITION] = 0
-            self._buffer[size] = LINE_FEED
-            yield self._block(self._buffer, size, final, asked, state, source)
+            rejects, before = [], int(state[kernels.ROWS])
+            state[[kernels.POSITION, kernels.RUNS, kernels.FOUND]] = 0
+            self._buffer[size] = ord("\n")
+            while self._skim(size, final, asked, state):
+                rejects += self._ask(state, source)
+            yield self._skimmed(int(state[kernels.ROWS]) - before, state, rejects)
             size = self._keep(int(state[kernels.POSITION]), size)
 
-    def look(
-        self, text: NDArray[np.uint8], asked: Asked, *, source: str = "", first_line: int = 1
-    ) -> Iterator[Skimmed]:
-        """Read a text where it lies, block by block. It ends with a line feed, and `WIDTH` bytes behind that;
-        some of it may be written over."""
-        state = self._begin(asked, first_line)
-        end = len(text) - WIDTH - 1  # where the last line feed is
-        while (begin := int(state[kernels.POSITION])) < end:
-            until = end
-            if end - begin > self._size:
-                until = begin + int(behind_last(text[begin + 1 : begin + self._size]))
-                if until == begin:  # one line is longer
-                    until = begin + int(behind(text[begin + 1 : end + 1], 1))
-            # The line feed at `until` ends the last line; if that is empty, it is left for the next block.
-            yield self._block(text, until, True, asked, state, source)
-
-    def _begin(self, asked: Asked, first_line: int) -> NDArray[np.int64]:
-        state = np.zeros(kernels.STATE_SIZE, np.int64)
-        state[kernels.LINE] = first_line
-        kernels.ask(self._names, asked.rules)
-        return state
-
-    def _block(
-        self,
-        text: NDArray[np.uint8],
-        size: int,
-        final: bool,
-        asked: Asked,
-        state: NDArray[np.int64],
-        source: str,
-    ) -> Skimmed:
-        """What stands in text[:size] from the position of `state` on."""
-        rejects, before = [], int(state[kernels.ROWS])
-        state[[kernels.RUNS, kernels.FOUND]] = 0
-        while self._skim(text, size, final, asked, state):
-            rejects += self._ask(text, state, source)
-        return self._skimmed(text, int(state[kernels.ROWS]) - before, state, rejects)
-
-    def _skim(
-        self, text: NDArray[np.uint8], size: int, final: bool, asked: Asked, state: NDArray[np.int64]
-    ) -> int:
+    def _skim(self, size: int, final: bool, asked: Asked, state: NDArray[np.int64]) -> int:
         status: int = kernels.skim(
-            text,
+            self._buffer,
             size,
             final,
             np.uint64(self.dictionary.seed),
@@ -161,24 +124,22 @@ class Skimmer:
         )
         return status
 
-    def _ask(self, text: NDArray[np.uint8], state: NDArray[np.int64], source: str) -> list[Reject]:
+    def _ask(self, state: NDArray[np.int64], source: str) -> list[Reject]:
         """Let pyoxigraph read the line that the kernel is not sure about."""
         begin, end, why, number = state[[kernels.BEGIN, kernels.END, kernels.WHY, kernels.LINE]].tolist()
-        line = text[begin:end].tobytes()
+        line = self._buffer[begin:end].tobytes()
         ids, reason = self._read_line(line) if why == UNSURE else (None, BAD_TIME)
         state[kernels.VERDICT] = kernels.NO_STATEMENT if ids is None else kernels.STATEMENT
         if ids is not None:
             state[[kernels.SUBJECT, kernels.PREDICATE, kernels.OBJECT]] = ids[:3]
         return [rejected(source, number, reason, line)] if reason else []
 
-    def _skimmed(
-        self, text: NDArray[np.uint8], rows: int, state: NDArray[np.int64], rejects: list[Reject]
-    ) -> Skimmed:
+    def _skimmed(self, rows: int, state: NDArray[np.int64], rejects: list[Reject]) -> Skimmed:
         runs, found = int(state[kernels.RUNS]), int(state[kernels.FOUND])
         s, p, o, _, row = self._columns[:, :found]
 
         def know(some: NDArray[np.int64]) -> None:
-            self.dictionary.add_rows(self._columns, self._spans, some, text)
+            self.dictionary.add_rows(self._columns, self._spans, some, self._buffer)
 
         return Skimmed(rows, self._heads[:runs], self._times[:runs], row, s, p, o, rejects, know)
 

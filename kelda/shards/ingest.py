@@ -9,11 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from kelda.engine.deltas import Ids
-from kelda.rdf.byte_masks import WIDTH
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import guess_format, prepare_mapping, read_chunk
-from kelda.rdf.skim import LINE_FEED, Skimmed, Skimmer
+from kelda.rdf.skim import Skimmed, Skimmer
 from kelda.runner.job import StreamSource
 from kelda.runner.sources.reader import Piece
 from kelda.shards.parcel import Elements, Part, cut, heads_of, pack
@@ -73,12 +72,8 @@ def read(
     format = piece.format or source.format or guess_format(source.path)
     name = piece.name or source.path
     if format == "tsnt" and source.time is None:
-        asked, lies = routing.asked(source.iri), chunk.look(WIDTH)
-        if lies is not None and lies[-WIDTH - 1] == LINE_FEED:
-            blocks = skimmer.look(lies, asked, source=name, first_line=chunk.first_line)
-            return routed(blocks, route, rejects)
         with chunk.text() as text:
-            blocks = skimmer.read(text, asked, source=name, first_line=chunk.first_line)
+            blocks = skimmer.read(text, routing.asked(source.iri), source=name, first_line=chunk.first_line)
             return routed(blocks, route, rejects)
     events = read_chunk(
         chunk.load(),

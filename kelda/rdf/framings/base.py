@@ -13,9 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kelda.errors import UsageError
 from kelda.rdf.event import Event, Reject
 
@@ -45,11 +42,6 @@ class Chunk:
     def load(self) -> Chunk:
         """The chunk with its data, if they were still to be read."""
         return self
-
-    def look(self, behind: int) -> NDArray[np.uint8] | None:
-        """The text where it lies, with some bytes `behind` it, if it lies in memory so; who writes to it
-        changes nothing else."""
-        return None
 
     @contextmanager
     def text(self) -> Iterator[Fill]:

@@ -19,7 +19,7 @@ from kelda.rdf.framings.messages import MessageSplitter
 from kelda.rdf.framings.ndjsonld import ContextLineSplitter
 from kelda.rdf.framings.nquads import RunSplitter
 from kelda.rdf.framings.tabular import RowSplitter
-from kelda.rdf.line_kernels import behind, behind_last, count
+from kelda.runner.sources.line_kernels import behind, count
 from kelda.runner.sources.runs import last_cut
 from kelda.runner.sources.spot import Spot
 from kelda.runner.sources.text import Text
@@ -103,28 +103,29 @@ class Cutter:
     def _lines(self, text: Text, place: Place, complete: bool, limit: int | None, most: int) -> Step | None:
         size = self.piece_bytes
         while True:
-            data = text.look(place.at, size if limit is None else min(size, limit - place.at))
-            end = int(behind_last(data))
+            data = text.read(place.at, size if limit is None else min(size, limit - place.at))
+            end = data.rfind(b"\n") + 1
             if end or len(data) < size:
                 break
             size *= 2  # one line longer than a piece
-        if end and size > self.piece_bytes:
-            end = int(behind(data, 1))
+        if size > self.piece_bytes:
+            end = data.find(b"\n") + 1
         at_end = complete and len(data) < size and text.at_end(place.at + len(data))
-        lines = int(count(data[:end]))
+        lines = _lines_in(data, end)
         if at_end and end < len(data):
             end, lines = len(data), lines + 1
         if lines > most:
-            end, lines = int(behind(data, most)), most
+            end, lines = _behind_line(data, most), most
         if not end:
             return Step(None, 0, place, True) if at_end else None
         after = place._replace(at=place.at + end, line=place.line + lines, records=place.records + lines)
         last = complete and text.at_end(after.at)
-        if self._spots_in is not None and (place.at or data[: len(_BOM)].tobytes() != _BOM):
-            tail = data[max(0, end - TAIL) : end].tobytes()
-            spot = Spot(place.line, place.records, b"", b"", self._spots_in, place.at, end, tail, complete)
+        if self._spots_in is not None and (place.at or not data.startswith(_BOM)):
+            tail = data[max(0, end - TAIL) : end]
+            spot = Spot(place.line, place.records, b"", b"", self._spots_in, place.at, end, tail)
             return Step(spot, lines, after, last)
-        chunk = Chunk(place.line, place.records, b"", _without_mark(data[:end].tobytes(), place))
+        said = data if end == len(data) else data[:end]
+        chunk = Chunk(place.line, place.records, b"", _without_mark(said, place))
         return Step(chunk, lines, after, last)
 
     # ------------------------------------------------------------------ some lines, one record

@@ -25,7 +25,7 @@ class TailReader(FileReader):
                 f"{self.path} is compressed, so it cannot be followed while it grows; "
                 "read it as a file, or append plain text"
             )
-        return PlainText(self.path, steady=False)
+        return PlainText(self.path)
 
     def latest(self, at: Offset, max_records: int | None = None) -> Offset:
         assert isinstance(self._text, PlainText)

@@ -7,14 +7,8 @@ from bisect import bisect_left
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kelda.errors import InputError
 from kelda.rdf.compression import open_bytes
-from kelda.runner.sources.mapped import mapped
-
-Bytes = NDArray[np.uint8]
 
 BLOCK = 1 << 20  # bytes that are unpacked at a time
 
@@ -28,10 +22,6 @@ class Text(Protocol):
         """`size` bytes from position `at` on; fewer only where the text ends."""
         ...
 
-    def look(self, at: int, size: int) -> Bytes:
-        """What `read` reads, to be looked at; without a copy, if that can be."""
-        ...
-
     def at_end(self, at: int) -> bool:
         """Whether no byte lies at position `at` or behind it."""
         ...
@@ -43,21 +33,11 @@ class Text(Protocol):
     def close(self) -> None: ...
 
 
-class _Copied:
-    """A text that can only be read."""
+class PlainText:
+    """A file as it is."""
 
-    def look(self, at: int, size: int) -> Bytes:
-        return np.frombuffer(self.read(at, size), np.uint8)
-
-    def read(self, at: int, size: int) -> bytes:
-        raise NotImplementedError
-
-
-class PlainText(_Copied):
-    """A file as it is. A `steady` one is not written to any more."""
-
-    def __init__(self, path: Path, *, steady: bool = True) -> None:
-        self.path, self.steady = path, steady
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self._file = _open(path)
 
     def read(self, at: int, size: int) -> bytes:
@@ -65,10 +45,6 @@ class PlainText(_Copied):
         while 0 < len(data) < size and (more := os.pread(self._file, size - len(data), at + len(data))):
             data += more
         return data
-
-    def look(self, at: int, size: int) -> Bytes:
-        seen = mapped(self._file, at, size) if self.steady else None
-        return super().look(at, size) if seen is None else seen
 
     def at_end(self, at: int) -> bool:
         return at >= os.fstat(self._file).st_size
@@ -90,7 +66,7 @@ class PlainText(_Copied):
             self._file = -1
 
 
-class PackedText(_Copied):
+class PackedText:
     """A compressed file. Going back means unpacking it again from its start.
 
     It is always unpacked in blocks of one size, so that `stored` says the same in every run.
@@ -151,7 +127,7 @@ class PackedText(_Copied):
             self._file = None
 
 
-class Portions(_Copied):
+class Portions:
     """Text that arrives in portions and is let go once it was cut."""
 
     def __init__(self, data: bytes = b"") -> None:

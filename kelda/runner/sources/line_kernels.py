@@ -25,15 +25,6 @@ def count(text):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def behind_last(text):  # type: ignore[no-untyped-def]
-    """Where the last line that ends has ended; 0 if none does."""
-    end = text.shape[0]
-    while end > 0 and text[end - 1] != LINE_FEED:
-        end -= 1
-    return end
-
-
-@njit(cache=True, nogil=True)
 def behind(text, number):  # type: ignore[no-untyped-def]
     """Where that many lines have ended; there must be as many."""
     start = 0
