@@ -72,9 +72,12 @@ def read(
     format = piece.format or source.format or guess_format(source.path)
     name = piece.name or source.path
     if format == "tsnt" and source.time is None:
+        found: list[Reject] = []
         with chunk.text() as text:
-            blocks = skimmer.read(text, routing.asked(source.iri), source=name, first_line=chunk.first_line)
-            return routed(blocks, route, rejects)
+            elements = routed(skimmer.read(text, routing.asked(source.iri), source=name), route, found)
+        before = chunk.begins_on() - 1 if found else 0  # lines may not have been counted
+        rejects += [replace(reject, line=reject.line + before) for reject in found]
+        return elements
     events = read_chunk(
         chunk.load(),
         format,

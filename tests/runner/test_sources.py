@@ -41,6 +41,9 @@ from kelda.runner.sources.replay_kernels import NO_TIME, line_times
 from kelda.runner.sources.spool import Spool
 from kelda.runner.sources.spot import Spot
 from kelda.runner.sources.tcp import TcpReader
+from kelda.shards.ingest import ingest
+from kelda.shards.parcel import unpack
+from kelda.shards.routing import Routing
 
 
 class Clock:
@@ -963,3 +966,49 @@ def test_spots_are_the_chunks_they_stand_for(tmp_path: Path) -> None:
             found[-1].loaded()
         whole.close()
         spots.close()
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.integers(0, 60), min_size=20, max_size=300),
+    st.sets(st.integers(0, 300), max_size=5),
+    st.sampled_from([40, 1000]),
+    st.integers(1, 400),
+)
+def test_large_pieces_are_not_counted(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], bad: set[int], most: int, batch: int
+) -> None:
+    """They lie side by side, the same whenever they are asked for; a reject has its line all the same."""
+    folder = tmp_path_factory.mktemp("large")
+    path = folder / "a.tsnt"
+    text_lines = [
+        b"nonsense\n" if i in bad else b'%d\t<a:b> <a:p> "%s" .\n' % (i, b"x" * size)
+        for i, size in enumerate(sizes)
+    ]
+    path.write_bytes(b"".join(text_lines))
+    source = StreamSource("http://ex/s", str(path))
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(cutter, "LOOK", 64)
+        changed.setattr(cutter, "PIECE_BYTES", 512)
+        readers = [
+            open_reader(str(path), source, 0, spool=folder, piece_records=most, spots=True) for _ in range(2)
+        ]
+        steps = [tuple(map(through_json, step)) for step in batches(readers[0], batch)]
+        pieces = read(readers[0], steps)
+        for begin, end in reversed(steps):  # who begins anywhere reads what the other did
+            one, other = ([piece.loaded() for piece in r.pieces(begin, end)] for r in readers)
+            assert text(one) == text(other)
+    for reader in readers:
+        reader.close()
+    assert b"".join(piece.loaded().chunk.data for piece in pieces if piece.chunk) == path.read_bytes()
+    line = 1
+    for piece in pieces:
+        if piece.chunk is not None:
+            assert piece.chunk.begins_on() == line
+            assert isinstance(piece.chunk, Spot) and piece.chunk.size <= max(512, 100)
+            line += piece.loaded().chunk.data.count(b"\n")
+    routing = Routing()
+    (parcel,) = ingest(pieces, [source], routing, 1, 0)
+    _, parts, _ = unpack(parcel)
+    assert [r.line for part in parts for r in part.rejects] == [i + 1 for i in sorted(bad) if i < len(sizes)]
+    assert sum(part.size for part in parts) == len(sizes) - len([i for i in bad if i < len(sizes)])

@@ -30,14 +30,18 @@ Fill = Callable[[memoryview], int]
 class Chunk:
     """Some whole records of a stream, readable alone.
 
-    `first_line` is the line (from 1) on which `data` starts, `ordinal` the number of records
-    before it, `context` what the earlier records left behind that these need.
+    `first_line` is the line (from 1; 0: see `begins_on`) on which `data` starts, `ordinal` the number of
+    records before it, `context` what the earlier records left behind that these need.
     """
 
     first_line: int
     ordinal: int
     context: bytes
     data: bytes
+
+    def begins_on(self) -> int:
+        """The line on which it starts, counted if need be."""
+        return self.first_line
 
     def load(self) -> Chunk:
         """The chunk with its data, if they were still to be read."""

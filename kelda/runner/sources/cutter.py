@@ -27,14 +27,15 @@ from kelda.runner.sources.text import Text
 PIECE_BYTES = 1 << 18  # a piece of the usual lines is then some thousand records
 MOST_TIMES = 16  # that a piece may be larger, if it may have so many more records
 
+LOOK = 1 << 16  # bytes at both ends of a large piece, by which its lines are estimated
 TAIL = 64  # bytes of a chunk by which it is known again
 
 _BOM = b"\xef\xbb\xbf"
 
 
 class Place(NamedTuple):
-    """A boundary between records: the position in the text, its line, the records before it, and
-    what the records behind it need of them (prefixes, a CSV header)."""
+    """A boundary between records: the position in the text, its line (0: not counted), the records before
+    it (then about so many), and what the records behind it need of them (prefixes, a CSV header)."""
 
     at: int = 0
     line: int = 1
@@ -79,6 +80,8 @@ class Cutter:
         self._by_run = isinstance(splitter, RunSplitter) and not exact
         self._first_context = splitter.context
         self._spots_in = None if spots_in is None else str(spots_in.absolute())
+        # What is read of timestamped N-Triples does not depend on how many records came before.
+        self._uncounted = spots_in is not None and format == "tsnt" and self.piece_bytes >= 8 * LOOK
         self._window: _Window | None = None
 
     def next(
@@ -102,6 +105,8 @@ class Cutter:
 
     def _lines(self, text: Text, place: Place, complete: bool, limit: int | None, most: int) -> Step | None:
         size = self.piece_bytes
+        if self._uncounted and complete and (step := self._by_size(text, place, limit, most)) is not None:
+            return step
         while True:
             data = text.read(place.at, size if limit is None else min(size, limit - place.at))
             end = data.rfind(b"\n") + 1
@@ -118,7 +123,8 @@ class Cutter:
             end, lines = _behind_line(data, most), most
         if not end:
             return Step(None, 0, place, True) if at_end else None
-        after = place._replace(at=place.at + end, line=place.line + lines, records=place.records + lines)
+        line = place.line and place.line + lines
+        after = place._replace(at=place.at + end, line=line, records=place.records + lines)
         last = complete and text.at_end(after.at)
         if self._spots_in is not None and (place.at or not data.startswith(_BOM)):
             tail = data[max(0, end - TAIL) : end]
@@ -127,6 +133,23 @@ class Cutter:
         said = data if end == len(data) else data[:end]
         chunk = Chunk(place.line, place.records, b"", _without_mark(said, place))
         return Step(chunk, lines, after, last)
+
+    def _by_size(self, text: Text, place: Place, limit: int | None, most: int) -> Step | None:
+        """The piece, without a look at all of it: it ends with the last line that ends within its bytes. How
+        many lines these are is estimated, and on which line the next piece begins is left open. None if that
+        will not do: near the end of the text, or where lines are too long or too many."""
+        end = place.at + self.piece_bytes
+        if place.at == 0 or (limit is not None and limit < end) or text.at_end(end):
+            return None
+        begins, ends = text.read(place.at, LOOK), text.read(end - LOOK, LOOK)
+        cut = ends.rfind(b"\n") + 1
+        size = self.piece_bytes - LOOK + cut
+        lines = (_lines_in(begins, LOOK) + _lines_in(ends, LOOK)) * size // (2 * LOOK)
+        if not cut or not 0 < lines <= most:
+            return None
+        tail = ends[max(0, cut - TAIL) : cut]
+        spot = Spot(place.line, place.records, b"", b"", self._spots_in or "", place.at, size, tail)
+        return Step(spot, lines, Place(place.at + size, 0, place.records + lines), False)
 
     # ------------------------------------------------------------------ some lines, one record
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
+
 from kelda.errors import InputError
 from kelda.rdf.framings.base import Chunk, Fill
+from kelda.runner.sources.line_kernels import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,10 @@ class Spot(Chunk):
         with self.text() as fill:
             while more := fill(memoryview(data)[size:]):
                 size += more
-        return Chunk(self.first_line, self.ordinal, b"", bytes(data))
+        return Chunk(self.begins_on(), self.ordinal, b"", bytes(data))
+
+    def begins_on(self) -> int:
+        return self.first_line or 1 + lines_before(self.path, self.at)
 
     @contextmanager
     def text(self) -> Iterator[Fill]:
@@ -55,3 +62,25 @@ class Spot(Chunk):
     def _is_tail(self, file: int) -> bool:
         size = len(self.tail)
         return os.pread(file, size, self.at + self.size - size) == self.tail
+
+
+BLOCK = 1 << 20
+_counted: dict[tuple[int, ...], tuple[int, int]] = {}  # of a file: a position, and the lines before it
+_counting = threading.Lock()
+
+
+def lines_before(path: str, at: int) -> int:
+    """How many lines of a file end before a position. For later and later ones they are counted once."""
+    with _counting, open(path, "rb", buffering=0) as file:
+        about = os.fstat(file.fileno())
+        which = (about.st_dev, about.st_ino, about.st_mtime_ns)
+        place, lines = _counted.get(which, (0, 0))
+        if place > at:
+            place = lines = 0
+        file.seek(place)
+        while place < at and (block := file.read(min(BLOCK, at - place))):
+            lines += int(count(np.frombuffer(block, np.uint8)))
+            place += len(block)
+        _counted.clear()  # one file after another: what was counted of others is not worth keeping
+        _counted[which] = (place, lines)
+        return lines
