@@ -83,6 +83,7 @@ def measure(
     way: str = "join",
     state: str = "memory",
     batch_triples: int = 200_000,
+    least_batches: int | None = None,
     copies: int = 1,
     sliding: bool = False,
     keep: bool = False,
@@ -102,7 +103,9 @@ def measure(
         spark.conf.set(name, value)
     folder = Path(tempfile.mkdtemp(prefix="kelda-baseline-"))
     try:
-        counts = cut({stream: files[stream] for stream in asked.streams}, folder, batch_triples)
+        counts = cut(
+            {stream: files[stream] for stream in asked.streams}, folder, batch_triples, least_batches
+        )
         lines = {stream: _lines(spark, folder / stream) for stream in asked.streams}
         known = Stored(spark, stored)
         runs = [Run(query, way, lines, known, i, sliding, keep) for i in range(copies)]

@@ -19,15 +19,15 @@ BLOCK = 1 << 24  # bytes of lines that are looked at together
 LEAST = 12  # pieces, if there are elements for so many: only the second half is measured
 
 
-def cut(files: Mapping[str, str], folder: Path, triples: int) -> list[int]:
+def cut(files: Mapping[str, str], folder: Path, triples: int, least: int | None = None) -> list[int]:
     """Write `folder/<stream>/<number>`; how many triples piece i has, of all streams together.
 
-    A piece has about that many triples, fewer if there would be fewer than LEAST pieces. It ends where a
+    A piece has about that many triples, fewer if there would be fewer than `least` pieces (LEAST). It ends where a
     millisecond does: Spark takes an element of the watermark's own time for late.
     """
     lines = {stream: _lines(path) for stream, path in files.items()}
     all_times = np.sort(np.concatenate([times for times, _ in lines.values()]))
-    size = max(1, min(triples, -(-len(all_times) // LEAST)))
+    size = max(1, min(triples, -(-len(all_times) // (least or LEAST))))
     starts = np.unique(all_times[::size])
     counts = np.zeros(len(starts), np.int64)
     now = int(time.time()) - len(starts)
