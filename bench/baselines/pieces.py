@@ -22,8 +22,8 @@ LEAST = 12  # pieces, if there are elements for so many: only the second half is
 def cut(files: Mapping[str, str], folder: Path, triples: int, least: int | None = None) -> list[int]:
     """Write `folder/<stream>/<number>`; how many triples piece i has, of all streams together.
 
-    A piece has about that many triples, fewer if there would be fewer than `least` pieces (LEAST). It ends where a
-    millisecond does: Spark takes an element of the watermark's own time for late.
+    A piece has about that many triples, fewer if there would be fewer than `least` pieces (LEAST). It ends
+    where a millisecond does: Spark takes an element of the watermark's own time for late.
     """
     lines = {stream: _lines(path) for stream, path in files.items()}
     all_times = np.sort(np.concatenate([times for times, _ in lines.values()]))
