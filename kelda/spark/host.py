@@ -30,8 +30,8 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -125,7 +125,8 @@ class Host:
         started = False
         while True:
             try:
-                door.connect(self.path)
+                with short(self.path) as path:
+                    door.connect(path)
                 return door
             except (FileNotFoundError, ConnectionRefusedError):
                 if not start:
@@ -231,6 +232,19 @@ def current_batch() -> int:
     return int(number)
 
 
+@contextmanager
+def short(path: str | Path) -> Iterator[str]:
+    """The path of a socket, by an open folder if it is too long for one (107 bytes)."""
+    if len(os.fsencode(path)) < 100:
+        yield str(path)
+        return
+    folder = os.open(Path(path).parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{Path(path).name}"
+    finally:
+        os.close(folder)
+
+
 def send(to: socket.socket, message: Any) -> None:
     """A message, whole."""
     data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
@@ -284,7 +298,8 @@ def serve(path: str, run: Run, shard: int, executor: int) -> None:
     """Answer workers until the run is over."""
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        door.bind(path)
+        with short(path) as name:
+            door.bind(name)
     except OSError:  # another worker was faster
         return
     door.listen(8)

@@ -6,7 +6,6 @@ Spark in another one. A `Door` answers there for the readers here, over a socket
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kelda.runner.sources import Offset, Piece, Reader
-from kelda.spark.host import receive, send
+from kelda.spark.host import receive, send, short
 
 ASKED = ("start", "latest", "pieces", "commit", "finished", "part")
 
@@ -26,7 +25,8 @@ class Door:
         self.path, self.readers = path, readers
         path.unlink(missing_ok=True)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.bind(short(path))
+        with short(path) as name:
+            self._socket.bind(name)
         self._socket.listen(8)
         threading.Thread(target=self._serve, name="kelda-readers", daemon=True).start()
 
@@ -65,7 +65,8 @@ class RemoteReader:
     def __init__(self, path: Path, number: int) -> None:
         self.number = number
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.connect(short(path))
+        with short(path) as name:
+            self._socket.connect(name)
 
     def _ask(self, what: str, *arguments: Any) -> Any:
         send(self._socket, (self.number, what, arguments))
@@ -97,11 +98,3 @@ class RemoteReader:
 
     def close(self) -> None:
         self._socket.close()
-
-
-def short(path: Path) -> str:
-    """The path of a socket, by an open folder if it is too long for one (107 bytes)."""
-    if len(os.fsencode(path)) < 100:
-        return str(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    return f"/proc/self/fd/{folder}/{path.name}"
