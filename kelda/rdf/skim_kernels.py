@@ -348,7 +348,8 @@ def skim(  # type: ignore[no-untyped-def]
                 if not final and (stop >= size or (stop == size - 1 and load8(text, stop) == _CR)):
                     break
                 if unsure:
-                    state[BEGIN], state[END], state[WHY], state[_THIS_TIME] = body, stop, why, time
+                    state[BEGIN], state[END] = body if why == UNSURE else line_start, stop
+                    state[WHY], state[_THIS_TIME] = why, time
                     status = ASK
                     break
                 next_start = next_line(text, stop)

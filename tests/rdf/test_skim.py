@@ -133,6 +133,47 @@ def test_names_are_told_apart() -> None:
     check(b"".join(b"7\t_:a%s <a:b> _:b .\n" % (b"x" * (i % 5)) for i in range(50)), [10**9])
 
 
+SUBJECTS = [
+    b"<http://ex.org/a/1>",
+    b"<http://ex.org/a/2>",
+    b"<https://ex.org/a#1>",
+    b"_:b1",
+    b"_:b12",
+    b"<urn:a>",
+]
+PREDICATES = [b"<http://ex.org/p>", b"<http://ex.org/p#q>", b"<http://www.ex.com/some/long/name#of-it>"]
+OBJECTS = [
+    b"<http://ex.org/a/1>",
+    b"<http://other.org/ns#" + b"x" * 60 + b">",
+    b'"text"',
+    b'"' + b"long " * 40 + b'"',
+    b'"a\\"b"@EN',
+    b'"1"^^<http://www.w3.org/2001/XMLSchema#integer>',
+    b'"x"^^<http://www.w3.org/1999/02/22-rdf-syntax-ns#langString>',
+    '"\u00e9"@fr-CA'.encode(),
+]
+ENDS = [b" .\n", b" .\n", b".\r\n", b" <http://ex.org/g> .\n", b" . # so\n"]
+ODD = b'<>"\\ \t\n\r.#@^_:/%~0a{}\x00\xff\xc3'
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_lines_that_are_nearly_alike(seed: int) -> None:
+    """Lines that share their pieces with those before, and some in which one byte is another."""
+    choose = random.Random(seed)
+    text = []
+    for i in range(120):
+        s, p, o, end = (
+            choose.choice(some) for some in (SUBJECTS[:3] * 3 + SUBJECTS, PREDICATES, OBJECTS, ENDS)
+        )
+        line = bytearray(b"%d\t%s %s %s%s" % (i // 7, s, p, o, end))
+        if choose.random() < 0.3:
+            line[choose.randrange(len(line))] = choose.choice(ODD)
+        text.append(bytes(line))
+    data = b"".join(text)
+    check(data, [10**9])
+    check(data, [choose.randrange(1, 300)], choose.choice([64, 500, skim.BLOCK]))
+
+
 def test_rejects_have_the_line_as_it_came() -> None:
     check(b'1\t<a:b> <a:b> ""@EN <a> .\n2\t<a:b> <a:b> "x"@EN .\n', [1])
 
