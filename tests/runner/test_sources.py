@@ -1005,7 +1005,7 @@ def test_large_pieces_are_not_counted(
     for piece in pieces:
         if piece.chunk is not None:
             assert piece.chunk.begins_on() == line
-            assert isinstance(piece.chunk, Spot) and piece.chunk.size <= max(512, 100)
+            assert isinstance(piece.chunk, Spot) and piece.chunk.size <= 512
             line += piece.loaded().chunk.data.count(b"\n")
     routing = Routing()
     (parcel,) = ingest(pieces, [source], routing, 1, 0)
