@@ -1012,3 +1012,18 @@ def test_large_pieces_are_not_counted(
     _, parts, _ = unpack(parcel)
     assert [r.line for part in parts for r in part.rejects] == [i + 1 for i in sorted(bad) if i < len(sizes)]
     assert sum(part.size for part in parts) == len(sizes) - len([i for i in bad if i < len(sizes)])
+
+
+def test_lines_of_a_large_piece_are_counted_when_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsnt"
+    path.write_bytes(lines(*range(1000, 1300)))
+    source = StreamSource("http://ex/s", str(path))
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(cutter, "LOOK", 64)
+        changed.setattr(cutter, "PIECE_BYTES", 512)
+        reader = open_reader(str(path), source, 0, spool=tmp_path, piece_records=1000, spots=True)
+        chunks = [piece.chunk for piece in read(reader, batches(reader)) if piece.chunk]
+        reader.close()
+    assert [chunk.first_line for chunk in chunks].count(0) > len(chunks) // 2
+    begins = [chunk.begins_on() for chunk in reversed(chunks)]  # in any order
+    assert begins == sorted(begins, reverse=True) and begins[-1] == 1 and len(set(begins)) == len(chunks)
