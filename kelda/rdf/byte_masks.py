@@ -71,6 +71,18 @@ def differing(typingctx, text, index, other, place):  # type: ignore[no-untyped-
 
 
 @intrinsic
+def move(typingctx, text, index, other, place):  # type: ignore[no-untyped-def]
+    """Write the 64 bytes at `text` + `index` to `other` + `place`."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        some = _load(builder, builder.add(*args[:2]))
+        builder.store(some, builder.inttoptr(builder.add(*args[2:]), _VECTOR.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.int64, types.uint64, types.int64), codegen
+
+
+@intrinsic
 def first_bit(typingctx, mask):  # type: ignore[no-untyped-def]
     """The number of the lowest bit that is set; the mask must not be 0."""
 

@@ -17,13 +17,13 @@ from kelda.rdf import skim_kernels as kernels
 from kelda.rdf.byte_masks import WIDTH
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject
-from kelda.rdf.framings.base import Fill
+from kelda.rdf.framings.base import Flow
 from kelda.rdf.keyset import KeySet
 from kelda.rdf.ntriples import BAD_TIME, line_reader, rejected
 from kelda.rdf.ntriples_kernels import UNSURE
 
 BLOCK = 1 << 20
-SHORTEST = 12  # bytes of a line with a time and a statement: fewer than any has
+BLOCKS = 4  # of which what was found is kept, at least
 
 Rule = tuple[int | None, KeySet | None, KeySet | None]  # the predicate, the subjects, the objects; None: any
 
@@ -49,10 +49,10 @@ class Asked(NamedTuple):
 
 
 class Skimmed(NamedTuple):
-    """A block of text, as views that the next block is written over.
+    """A part of a text, as views that the next part is written over.
 
     Its statements are `rows` many. Runs of them with one time begin at `heads` (counted from the beginning of
-    the text; a run may go on from the block before). Statement `found[i]` has the terms s[i], p[i], o[i].
+    the text; a run may go on from the part before). Statement `found[i]` has the terms s[i], p[i], o[i].
     """
 
     rows: int
@@ -84,40 +84,56 @@ class Skimmer:
 
     def _room(self, size: int) -> None:
         """Have room for a block of so many bytes."""
-        rows = size // SHORTEST + 1
+        rows = BLOCKS * (size // kernels.SHORTEST + 1)
         self._size = size
         self._buffer = np.zeros(size + 1 + WIDTH, np.uint8)
         self._heads, self._times = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
         self._columns, self._spans = np.zeros((5, rows), np.int64), np.zeros((8, rows), np.int32)
+        self._texts = np.zeros(BLOCKS * (size + WIDTH), np.uint8)
 
-    def read(self, fill: Fill, asked: Asked, *, source: str = "", first_line: int = 1) -> Iterator[Skimmed]:
-        """Read a text, which ends where `fill` has no more of it, block by block."""
+    def read(self, text: Flow, asked: Asked, *, source: str = "", first_line: int = 1) -> Iterator[Skimmed]:
+        """Read a text, part by part."""
         state = np.zeros(kernels.STATE_SIZE, np.int64)
-        state[kernels.LINE] = first_line
+        state[kernels.LINE], state[kernels.AT], state[kernels.UNTIL] = first_line, text.at, text.end
         kernels.ask(self._names, asked.rules)
-        size, final = 0, False
-        while not final:
-            more = fill(self._buffer.data[size : self._size])
-            final = not more
-            size += more
-            rejects, before = [], int(state[kernels.ROWS])
-            state[[kernels.POSITION, kernels.RUNS, kernels.FOUND]] = 0
-            self._buffer[size] = ord("\n")
-            while self._skim(size, final, asked, state):
+        rejects: list[Reject] = []
+        before, final = 0, False
+        while True:
+            status = self._skim(text.file, final, asked, state)
+            if status == kernels.ASK:
                 rejects += self._ask(state, source)
-            yield self._skimmed(int(state[kernels.ROWS]) - before, state, rejects)
-            size = self._keep(int(state[kernels.POSITION]), size)
+                continue
+            done = final and status == kernels.MORE
+            longer = not final and status == kernels.MORE and state[kernels.SIZE] == self._size
+            if done or longer or status == kernels.FULL:
+                rows = int(state[kernels.ROWS])
+                yield self._skimmed(rows - before, state, rejects)
+                state[[kernels.RUNS, kernels.FOUND, kernels.KEPT]] = 0
+                before, rejects = rows, []
+            if done:
+                return
+            if longer:  # a line, than a block
+                beginning = self._buffer[: self._size]
+                self._room(2 * self._size)
+                self._buffer[: len(beginning)] = beginning
+            if status == kernels.MORE:
+                text.at = int(state[kernels.AT])
+                more = text.fill(self._buffer.data[int(state[kernels.SIZE]) : self._size])
+                state[kernels.SIZE] += more
+                state[kernels.AT] = text.at
+                final = not more
 
-    def _skim(self, size: int, final: bool, asked: Asked, state: NDArray[np.int64]) -> int:
+    def _skim(self, file: int, final: bool, asked: Asked, state: NDArray[np.int64]) -> int:
         status: int = kernels.skim(
             self._buffer,
-            size,
+            file,
             final,
             np.uint64(self.dictionary.seed),
             *asked,
             *self._known,
             self._columns,
             self._spans,
+            self._texts,
             self._heads,
             self._times,
             state,
@@ -139,18 +155,6 @@ class Skimmer:
         s, p, o, _, row = self._columns[:, :found]
 
         def know(some: NDArray[np.int64]) -> None:
-            self.dictionary.add_rows(self._columns, self._spans, some, self._buffer)
+            self.dictionary.add_rows(self._columns, self._spans, some, self._texts)
 
         return Skimmed(rows, self._heads[:runs], self._times[:runs], row, s, p, o, rejects, know)
-
-    def _keep(self, begin: int, end: int) -> int:
-        """Put what is left of the text to the front; if that is a whole block, one line is longer: make more
-        room."""
-        left = max(0, end - begin)  # a CR at the very end takes the line feed behind the text with it
-        if left == self._size:
-            text = self._buffer[:end]
-            self._room(2 * self._size)
-            self._buffer[:end] = text
-        else:
-            self._buffer[:left] = self._buffer[end - left : end]
-        return left

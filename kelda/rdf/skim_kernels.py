@@ -12,14 +12,17 @@ Time and subject are often those of the line before; the predicate is one of two
 before; the object is looked at up to where it closes (an IRI with a host that is known there, for characters
 that any IRI may have; a literal, for its quote); and all behind that, its datatype too, is what it was the
 last time. Where a piece is not as expected, it is read by itself, and remembered.
+
+Text that stands in a file is read here too, block by block: a block is small enough to stay in the
+processor's cache, and to come back to Python for each would take as long as to skim it.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 
-from kelda.rdf.byte_masks import WIDTH, differing, first_bit
+from kelda.rdf.byte_masks import WIDTH, differing, first_bit, move
 from kelda.rdf.hash_kernels import helper, identity_of, load8, load64, store8, store64
 from kelda.rdf.keyset_kernels import has
 from kelda.rdf.ntriples_kernels import (
@@ -38,17 +41,21 @@ from kelda.rdf.ntriples_kernels import (
     time_at,
 )
 
-# What `skim` keeps in its state between calls. The first are for the caller to read and to set.
-POSITION, LINE, ROWS, RUNS, FOUND = range(5)
+# What `skim` keeps in its state between calls. The first are for the caller to read and to set: how much text
+# is in the buffer, from where to where the next stands in the file, the line, the rows so far; how many runs
+# and rows were found, and how many bytes their terms take.
+SIZE, AT, UNTIL, LINE, ROWS, RUNS, FOUND, KEPT = range(8)
 # A line that the kernel is not sure about: where it says its statement, where it ends, why; and what the
 # caller found there.
-BEGIN, END, WHY, VERDICT, SUBJECT, PREDICATE, OBJECT = range(5, 12)
-# The rest is its own: the time of the last row, the time of the unsure line, the last predicate's place.
-_LAST_TIME, _THIS_TIME, _LAST_NAME = range(12, 15)
-STATE_SIZE = 15
+BEGIN, END, WHY, VERDICT, SUBJECT, PREDICATE, OBJECT = range(8, 15)
+# The rest is its own: where the next line begins, the time of the last row, the time of the unsure line, the
+# last predicate's place.
+_POSITION, _LAST_TIME, _THIS_TIME, _LAST_NAME = range(15, 19)
+STATE_SIZE = 19
 
-DONE, ASK = 0, 1  # what it returns
+MORE, ASK, FULL = 0, 1, 2  # what it returns
 NONE, STATEMENT, NO_STATEMENT = 0, 1, 2  # verdicts
+SHORTEST = 12  # bytes of a line with a time and a statement: fewer than any has
 
 # Columns of the rules: predicate (0: any), and where in the tables the set of subjects and that of objects
 # begins, with its size less one (-1: any will do).
@@ -70,6 +77,9 @@ HOSTS, HOST_STRIDE = 16, 2 * WIDTH
 _LF, _CR, _QUOTE, _HASH, _DOT, _LESS, _GREATER = 10, 13, 34, 35, 46, 60, 62
 _NOTHING = np.int64(0)
 
+# Of the system: file, address, size, position.
+_pread = types.ExternalFunction("pread", types.int64(types.int32, types.uint64, types.uint64, types.int64))
+
 
 @helper
 def _same(text, i, other, k, size):  # type: ignore[no-untyped-def]
@@ -88,6 +98,13 @@ def _copy(text, i, other, k, size):  # type: ignore[no-untyped-def]
     """Write `size` bytes of `text` to `other`."""
     for at in range(size):
         store8(other, k + at, load8(text, i + at))
+
+
+@helper
+def _move(text, i, other, k, size):  # type: ignore[no-untyped-def]
+    """Write `size` bytes of `text` to `other`, and some that do not matter behind them; forwards."""
+    for at in range(0, size, WIDTH):
+        move(text, i + at, other, k + at)
 
 
 # ------------------------------------------------------------------------------ what is remembered
@@ -219,10 +236,19 @@ def _statement_ends(text, o_start):  # type: ignore[no-untyped-def]
     return np.int64(at) if ends(text, at) else np.int64(-1)
 
 
+@helper
+def _keep(text, start, end, kept_texts, kept, span, part):  # type: ignore[no-untyped-def]
+    """Put the text of a term behind the `kept` bytes of those before; how many they are then."""
+    _move(text, start, kept_texts, kept, end - start)
+    after = kept + end - start
+    span[2 * part], span[2 * part + 1] = kept, after
+    return after
+
+
 @njit(cache=True, nogil=True)
 def skim(  # type: ignore[no-untyped-def]
     buf,
-    size,
+    file,
     final,
     seed,
     rules,
@@ -234,161 +260,187 @@ def skim(  # type: ignore[no-untyped-def]
     host_lengths,
     columns,
     spans,
+    texts,
     heads,
     times,
     state,
 ):
-    """Read lines of `buf[:size]` from state[POSITION] on; unless the text is `final`, its last line may go on
-    and is left. `buf` has a line feed at `size`. What is known of predicates is from `ask` with these rules.
+    """Read lines of `buf[:state[SIZE]]`; unless the text is `final`, its last line may go on and is left.
+    Text from state[AT] to state[UNTIL] of a file is read here. What is known of predicates is from `ask` with
+    these rules.
 
     Every statement is a row. Where a run of rows with one time begins is in `heads`, and that time in
-    `times`; rows that match one of the rules are in `columns` (s, p, o, 0, row), and in `spans` where their
-    terms begin and end (as `Dictionary.add_rows` wants it). Returns DONE, or ASK at a line that it is not
-    sure about: the caller is to put what it is into the state, and to call again.
+    `times`; rows that match one of the rules are in `columns` (s, p, o, 0, row), and in `spans` where in
+    `texts` their terms begin and end (as `Dictionary.add_rows` wants it).
+
+    Returns MORE, with what is left at the front of the buffer, when it needs more text (or there is none,
+    with `final`); ASK at a line that it is not sure about: the caller is to put what it is into the state;
+    FULL: the caller is to take what was found, and to set the numbers of that to 0. Then to call again.
     """
     text = buf.ctypes.data
     known, names, tails = known_names.ctypes.data, name_texts.ctypes.data, tail_texts.ctypes.data
     hosts, host_sizes = host_texts.ctypes.data, host_lengths.ctypes.data
-    line_start, line, row = state[POSITION], state[LINE], state[ROWS]
-    runs, found = state[RUNS], state[FOUND]
+    kept_texts, room = texts.ctypes.data, buf.shape[0] - 1 - WIDTH
+    line_start, size, line, row = state[_POSITION], state[SIZE], state[LINE], state[ROWS]
+    runs, found, kept = state[RUNS], state[FOUND], state[KEPT]
     last_time, name = state[_LAST_TIME], state[_LAST_NAME]
-    status = DONE
+    status = MORE
     # Of the line before: where it begins, how much of it is its time, where in it the subject is, and how
     # much comes before the predicate. All of no size at first.
     before, time_size, s_offset, s_size, before_p = line_start, _NOTHING, _NOTHING, _NOTHING, _NOTHING
     time = s = _NOTHING
-    while line_start < size:
-        p = o = _NOTHING
-        body = stop = s_end = p_start = p_end = o_start = next_start = np.int64(-1)
-        place = name
-        is_row = is_asked = is_given = False
-        if state[VERDICT] != NONE:
-            is_row = is_asked = is_given = state[VERDICT] == STATEMENT
-            time, s, p, o = state[_THIS_TIME], state[SUBJECT], state[PREDICATE], state[OBJECT]
-            time_size = s_size = before_p = _NOTHING
-            next_start = next_line(text, state[END])
-            state[VERDICT] = NONE
-        else:
-            why = UNSURE
-            if before_p > 0 and _same(text, line_start, text, before, before_p):
-                body = line_start + s_offset
-                s_end = body + s_size
-                p_start = line_start + before_p
+    while True:
+        rows = size // SHORTEST + 1
+        if max(runs, found) + rows > heads.shape[0] or kept + size + WIDTH > texts.shape[0]:
+            status = FULL
+            break
+        store8(text, size, _LF)
+        while line_start < size:
+            p = o = _NOTHING
+            body = stop = s_end = p_start = p_end = o_start = next_start = np.int64(-1)
+            place = name
+            is_row = is_asked = is_given = False
+            if state[VERDICT] != NONE:
+                is_row = is_asked = is_given = state[VERDICT] == STATEMENT
+                time, s, p, o = state[_THIS_TIME], state[SUBJECT], state[PREDICATE], state[OBJECT]
+                time_size = s_size = before_p = _NOTHING
+                next_start = next_line(text, state[END])
+                state[VERDICT] = NONE
             else:
-                if time_size > 0 and _same(text, line_start, text, before, time_size):
-                    body = line_start + time_size
+                why = UNSURE
+                if before_p > 0 and _same(text, line_start, text, before, before_p):
+                    body = line_start + s_offset
+                    s_end = body + s_size
+                    p_start = line_start + before_p
                 else:
-                    body, time = time_at(text, line_start)
-                    time_size = body - line_start
-                if body < 0:
-                    why = BAD_TIME
-                    body, time_size = line_start, _NOTHING
-                body = skip(text, body)
-                before_p = _NOTHING
-                if ends(text, body):
-                    stop = end_of_line(text, body)
-                    s_size = _NOTHING
-                elif why == UNSURE:
-                    is_iri = load8(text, body) == _LESS
-                    if is_iri and s_size > 0 and _same(text, body, text, before + s_offset, s_size):
-                        s_end = body + s_size
+                    if time_size > 0 and _same(text, line_start, text, before, time_size):
+                        body = line_start + time_size
                     else:
-                        s = _NOTHING
-                        if is_iri:
-                            s_end = _iri_closes(hosts, host_sizes, text, body) + 1
-                        if s_end <= 0:
-                            s_end = node_at(text, body)
-                            _learn_host(hosts, host_sizes, text, body)
-                    if s_end >= 0:
-                        p_start = skip(text, s_end)
-                        before_p = p_start - line_start
-                    s_offset, s_size = body - line_start, max(_NOTHING, s_end - body)
-                before = line_start
-            if p_start >= 0:
-                place = _of(known, name, NAME_NEXT)
-                if not _is_named(known, names, place, text, p_start):
-                    place = _of(known, name, NAME_OTHER)
+                        body, time = time_at(text, line_start)
+                        time_size = body - line_start
+                    if body < 0:
+                        why = BAD_TIME
+                        body, time_size = line_start, _NOTHING
+                    body = skip(text, body)
+                    before_p = _NOTHING
+                    if ends(text, body):
+                        stop = end_of_line(text, body)
+                        s_size = _NOTHING
+                    elif why == UNSURE:
+                        is_iri = load8(text, body) == _LESS
+                        if is_iri and s_size > 0 and _same(text, body, text, before + s_offset, s_size):
+                            s_end = body + s_size
+                        else:
+                            s = _NOTHING
+                            if is_iri:
+                                s_end = _iri_closes(hosts, host_sizes, text, body) + 1
+                            if s_end <= 0:
+                                s_end = node_at(text, body)
+                                _learn_host(hosts, host_sizes, text, body)
+                        if s_end >= 0:
+                            p_start = skip(text, s_end)
+                            before_p = p_start - line_start
+                        s_offset, s_size = body - line_start, max(_NOTHING, s_end - body)
+                    before = line_start
+                if p_start >= 0:
+                    place = _of(known, name, NAME_NEXT)
                     if not _is_named(known, names, place, text, p_start):
-                        place = np.int64(-1)
-                if place >= 0:
-                    p, p_end = _of(known, place, NAME_ID), p_start + _of(known, place, NAME_SIZE)
-                elif load8(text, p_start) == _LESS:
-                    p_end = iri_at(text, p_start)
+                        place = _of(known, name, NAME_OTHER)
+                        if not _is_named(known, names, place, text, p_start):
+                            place = np.int64(-1)
+                    if place >= 0:
+                        p, p_end = _of(known, place, NAME_ID), p_start + _of(known, place, NAME_SIZE)
+                    elif load8(text, p_start) == _LESS:
+                        p_end = iri_at(text, p_start)
+                        if p_end >= 0:
+                            p = identity_of(text, p_start, p_end, seed)
+                            place = _named(known, names, p, text, p_start, p_end)
+                            _set(known, place, NAME_ASKED, _is_asked(rules, p))
+                            _set(known, name, NAME_OTHER, _of(known, name, NAME_NEXT))
+                            _set(known, name, NAME_NEXT, place)
                     if p_end >= 0:
-                        p = identity_of(text, p_start, p_end, seed)
-                        place = _named(known, names, p, text, p_start, p_end)
-                        _set(known, place, NAME_ASKED, _is_asked(rules, p))
-                        _set(known, name, NAME_OTHER, _of(known, name, NAME_NEXT))
-                        _set(known, name, NAME_NEXT, place)
-                if p_end >= 0:
-                    is_asked = _of(known, place, NAME_ASKED) != 0
-                    o_start = skip(text, p_end)
-                    closes = _closes(hosts, host_sizes, text, o_start)
-                    tail = _of(known, place, NAME_TAIL)
-                    if closes >= 0 and tail > 0 and _same(text, closes, tails, place * TAIL_STRIDE, tail):
-                        next_start = closes + tail
-                    if next_start >= 0 and next_start <= size:
-                        is_row = True
-                    else:
-                        stop = _statement_ends(text, o_start)
-                        next_start = np.int64(-1)
-                        if stop >= 0:
+                        is_asked = _of(known, place, NAME_ASKED) != 0
+                        o_start = skip(text, p_end)
+                        closes = _closes(hosts, host_sizes, text, o_start)
+                        tail = _of(known, place, NAME_TAIL)
+                        if closes >= 0 and tail > 0 and _same(text, closes, tails, place * TAIL_STRIDE, tail):
+                            next_start = closes + tail
+                        if next_start >= 0 and next_start <= size:
                             is_row = True
-                            stop = end_of_line(text, stop)
-                            if closes < 0:
-                                _learn_host(hosts, host_sizes, text, o_start)
-                            elif load8(text, stop) == _LF and stop < size and stop - closes < TAIL_ROOM:
-                                tail = stop + 1 - closes
-                                _set(known, place, NAME_TAIL, tail)
-                                _copy(text, closes, tails, place * TAIL_STRIDE, tail)
-            if next_start < 0:
-                unsure = stop < 0
-                if unsure:
-                    stop = end_of_line(text, line_start)
-                if not final and (stop >= size or (stop == size - 1 and load8(text, stop) == _CR)):
-                    break
-                if unsure:
-                    state[BEGIN], state[END] = body if why == UNSURE else line_start, stop
-                    state[WHY], state[_THIS_TIME] = why, time
-                    status = ASK
-                    break
-                next_start = next_line(text, stop)
-        if is_row:
-            if row == 0 or time != last_time:
-                heads[runs] = row
-                times[runs] = time
-                runs += 1
-                last_time = time
-            for k in range(rules.shape[0] if is_asked else 0):
-                if rules[k, RULE_P] != 0 and rules[k, RULE_P] != p:
-                    continue
-                if rules[k, RULE_S_MASK] >= 0:
+                        else:
+                            stop = _statement_ends(text, o_start)
+                            next_start = np.int64(-1)
+                            if stop >= 0:
+                                is_row = True
+                                stop = end_of_line(text, stop)
+                                if closes < 0:
+                                    _learn_host(hosts, host_sizes, text, o_start)
+                                elif load8(text, stop) == _LF and stop < size and stop - closes < TAIL_ROOM:
+                                    tail = stop + 1 - closes
+                                    _set(known, place, NAME_TAIL, tail)
+                                    _copy(text, closes, tails, place * TAIL_STRIDE, tail)
+                if next_start < 0:
+                    unsure = stop < 0
+                    if unsure:
+                        stop = end_of_line(text, line_start)
+                    if not final and (stop >= size or (stop == size - 1 and load8(text, stop) == _CR)):
+                        break
+                    if unsure:
+                        state[BEGIN], state[END] = body if why == UNSURE else line_start, stop
+                        state[WHY], state[_THIS_TIME] = why, time
+                        status = ASK
+                        break
+                    next_start = next_line(text, stop)
+            if is_row:
+                if row == 0 or time != last_time:
+                    heads[runs] = row
+                    times[runs] = time
+                    runs += 1
+                    last_time = time
+                for k in range(rules.shape[0] if is_asked else 0):
+                    if rules[k, RULE_P] != 0 and rules[k, RULE_P] != p:
+                        continue
+                    if rules[k, RULE_S_MASK] >= 0:
+                        if s == 0:
+                            s = identity_of(text, body, s_end, seed)
+                        if not has(tables, rules[k, RULE_S], rules[k, RULE_S_MASK], s):
+                            continue
+                    if rules[k, RULE_O_MASK] >= 0:
+                        if o == 0:
+                            o = _object_id(text, o_start, seed)
+                        if not has(tables, rules[k, RULE_O], rules[k, RULE_O_MASK], o):
+                            continue
                     if s == 0:
                         s = identity_of(text, body, s_end, seed)
-                    if not has(tables, rules[k, RULE_S], rules[k, RULE_S_MASK], s):
-                        continue
-                if rules[k, RULE_O_MASK] >= 0:
                     if o == 0:
                         o = _object_id(text, o_start, seed)
-                    if not has(tables, rules[k, RULE_O], rules[k, RULE_O_MASK], o):
-                        continue
-                if s == 0:
-                    s = identity_of(text, body, s_end, seed)
-                if o == 0:
-                    o = _object_id(text, o_start, seed)
-                columns[0, found], columns[1, found], columns[2, found] = s, p, o
-                columns[3, found], columns[4, found] = 0, row
-                spans[:, found] = 0
-                if not is_given:
-                    spans[0, found], spans[1, found] = body, s_end
-                    spans[2, found], spans[3, found] = p_start, p_end
-                    spans[4, found], spans[5, found] = o_start, object_at(text, o_start, False)[1]
-                found += 1
-                break
-            row += 1
-        line_start, name = next_start, max(_NOTHING, place)
-        line += 1
-    state[POSITION], state[LINE], state[ROWS] = line_start, line, row
-    state[RUNS], state[FOUND] = runs, found
+                    columns[0, found], columns[1, found], columns[2, found] = s, p, o
+                    columns[3, found], columns[4, found] = 0, row
+                    span = spans[:, found]
+                    span[:] = 0
+                    if not is_given:
+                        kept = _keep(text, body, s_end, kept_texts, kept, span, 0)
+                        kept = _keep(text, p_start, p_end, kept_texts, kept, span, 1)
+                        o_end = object_at(text, o_start, False)[1]
+                        kept = _keep(text, o_start, o_end, kept_texts, kept, span, 2)
+                    found += 1
+                    break
+                row += 1
+            line_start, name = next_start, max(_NOTHING, place)
+            line += 1
+        if status == ASK or final:
+            break
+        size = max(_NOTHING, size - line_start)  # a CR at the very end takes the line feed behind it along
+        _move(text, line_start, text, 0, size)
+        line_start = before = time_size = s_size = before_p = _NOTHING
+        if size == room or state[AT] >= state[UNTIL]:
+            break
+        more = _pread(file, text + np.uint64(size), min(room - size, state[UNTIL] - state[AT]), state[AT])
+        if more <= 0:  # the caller will find out why
+            break
+        size += more
+        state[AT] += more
+    state[_POSITION], state[SIZE], state[LINE], state[ROWS] = line_start, size, line, row
+    state[RUNS], state[FOUND], state[KEPT] = runs, found, kept
     state[_LAST_TIME], state[_LAST_NAME] = last_time, name
     return status

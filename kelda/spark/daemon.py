@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib
 import os
 import signal
 import sys
 import zipfile
+from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -70,8 +72,25 @@ def keep_memory() -> None:
         libc.mallopt(option, value)
 
 
+# What Spark imports in a worker's first tasks. Some of these may have other names in another version.
+SPARKS = (
+    "pandas",
+    "pyarrow",
+    "pyspark.worker",
+    "pyspark.sql.conversion",
+    "pyspark.sql.datasource_internal",
+    "pyspark.sql.pandas.serializers",
+    "pyspark.sql.streaming.proto.StateMessage_pb2",
+    "pyspark.sql.streaming.stateful_processor_api_client",
+    "pyspark.sql.worker.plan_data_source_read",
+)
+
+
 def prepare() -> None:
     """Import what workers need, and let each kernel they use be loaded once."""
+    for name in SPARKS:
+        with suppress(ImportError):
+            importlib.import_module(name)
     import kelda.spark.host
     import kelda.spark.shard
     import kelda.spark.source  # noqa: F401

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import cycle, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +18,7 @@ from kelda.errors import InputError
 from kelda.rdf import ids, skim
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject
-from kelda.rdf.framings.base import Chunk, Fill
+from kelda.rdf.framings.base import Chunk, Flow
 from kelda.rdf.keyset import KeySet
 from kelda.rdf.ntriples import read
 from kelda.rdf.skim import Asked, Rule, Skimmer
@@ -33,12 +36,12 @@ def keys(*members: int) -> KeySet:
 
 
 def skimmed(
-    fill: Fill, rules: list[Rule], skimmer: Skimmer | None = None
+    text: Flow, rules: list[Rule], skimmer: Skimmer | None = None
 ) -> tuple[list[int], list[Row], list[Reject]]:
     """(the time of each statement, those that were found, rejects)."""
     skimmer = skimmer or Skimmer(Dictionary())
     heads, times, found, rejects, size = [], [], [], [], 0
-    for block in skimmer.read(fill, Asked.of(rules), source="s", first_line=3):
+    for block in skimmer.read(text, Asked.of(rules), source="s", first_line=3):
         heads += block.heads.tolist()
         times += block.times.tolist()
         rejects += block.rejects
@@ -56,18 +59,29 @@ def skimmed(
     )
 
 
-def by_portions(data: bytes, sizes: list[int]) -> Fill:
+class ByPortions:
     """A text that comes in portions of these sizes, again and again."""
-    at = turn = 0
 
-    def fill(buffer: memoryview) -> int:
-        nonlocal at, turn
-        some = data[at : at + min(len(buffer), sizes[turn % len(sizes)])]
+    file, at, end = -1, 0, 0
+
+    def __init__(self, data: bytes, sizes: list[int]) -> None:
+        self.left, self.sizes = data, cycle(sizes)
+
+    def fill(self, buffer: memoryview) -> int:
+        size = min(len(buffer), next(self.sizes))
+        some, self.left = self.left[:size], self.left[size:]
         buffer[: len(some)] = some
-        at, turn = at + len(some), turn + 1
         return len(some)
 
-    return fill
+
+@contextmanager
+def in_a_file(data: bytes) -> Iterator[Flow]:
+    """A text in the middle of a file."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(b"<a:before> " + data + b"7\t<a:behind> <a:p> <a:o> .\n")
+        file.flush()
+        with Spot(1, 0, b"", b"", file.name, 11, len(data), data[-64:]).text() as text:
+            yield text
 
 
 def check(data: bytes, sizes: list[int], block: int = skim.BLOCK) -> None:
@@ -90,9 +104,12 @@ def check(data: bytes, sizes: list[int], block: int = skim.BLOCK) -> None:
     if block != skim.BLOCK:
         skimmer._room(block)
     for some in rules:
-        times, found, rejects = skimmed(by_portions(data, sizes), some, skimmer)
-        assert times == whole.t.tolist() and rejects == whole.rejects
-        assert found == [row for row in every if any(matches(row, rule) for rule in some)]
+        wanted = [row for row in every if any(matches(row, rule) for rule in some)]
+        with in_a_file(data) as text:
+            for flow in (ByPortions(data, sizes), text):
+                times, found, rejects = skimmed(flow, some, skimmer)
+                assert times == whole.t.tolist() and rejects == whole.rejects
+                assert found == wanted
 
 
 def matches(row: Row, rule: Rule) -> bool:

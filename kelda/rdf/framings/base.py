@@ -23,7 +23,35 @@ LONGEST_QUOTE = 16 * 1024 * 1024
 _WHERE = re.compile(r"^Parser error at line \d+.*?: ")
 
 
-Fill = Callable[[memoryview], int]
+class Flow(Protocol):
+    """A text as it comes, from its beginning to its end.
+
+    If it stands in a `file` (which is open; -1: it does not), its bytes from `at` to `end` are still to come.
+    Whoever reads some of them there himself says so by moving `at`.
+    """
+
+    file: int
+    at: int
+    end: int
+
+    def fill(self, buffer: memoryview) -> int:
+        """Put the next bytes into a buffer, which has room for some, and say how many: 0 at the end."""
+        ...
+
+
+class Portions:
+    """A text that is in memory."""
+
+    file, at, end = -1, 0, 0
+
+    def __init__(self, data: bytes) -> None:
+        self._left = memoryview(data)
+
+    def fill(self, buffer: memoryview) -> int:
+        some = self._left[: len(buffer)]
+        buffer[: len(some)] = some
+        self._left = self._left[len(some) :]
+        return len(some)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +76,9 @@ class Chunk:
         return self
 
     @contextmanager
-    def text(self) -> Iterator[Fill]:
-        """A function that puts the next bytes of the text into a buffer and says how many: 0 at its end."""
-        data, at = memoryview(self.data), 0
-
-        def fill(buffer: memoryview) -> int:
-            nonlocal at
-            some = data[at : at + len(buffer)]
-            buffer[: len(some)] = some
-            at += len(some)
-            return len(some)
-
-        yield fill
+    def text(self) -> Iterator[Flow]:
+        """The text, to be read."""
+        yield Portions(self.data)
 
 
 class Cut(NamedTuple):

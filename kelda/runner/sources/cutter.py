@@ -25,7 +25,7 @@ from kelda.runner.sources.spot import Spot
 from kelda.runner.sources.text import Text
 
 PIECE_BYTES = 1 << 18  # a piece of the usual lines is then some thousand records
-MOST_TIMES = 16  # that a piece may be larger, if it may have so many more records
+MOST_TIMES = 64  # that a piece may be larger, if it may have so many more records
 
 LOOK = 1 << 16  # bytes at both ends of a large piece, by which its lines are estimated
 TAIL = 64  # bytes of a chunk by which it is known again

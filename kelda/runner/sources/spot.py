@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kelda.errors import InputError
-from kelda.rdf.framings.base import Chunk, Fill
+from kelda.rdf.framings.base import Chunk, Flow
 from kelda.runner.sources.line_kernels import count
 
 
@@ -28,8 +28,8 @@ class Spot(Chunk):
     def load(self) -> Chunk:
         """The chunk, read from the file."""
         data, size = bytearray(self.size), 0
-        with self.text() as fill:
-            while more := fill(memoryview(data)[size:]):
+        with self.text() as text:
+            while more := text.fill(memoryview(data)[size:]):
                 size += more
         return Chunk(self.begins_on(), self.ordinal, b"", bytes(data))
 
@@ -37,31 +37,35 @@ class Spot(Chunk):
         return self.first_line or 1 + lines_before(self.path, self.at)
 
     @contextmanager
-    def text(self) -> Iterator[Fill]:
-        at, end = self.at, self.at + self.size
+    def text(self) -> Iterator[Flow]:
         file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-
-        def fill(buffer: memoryview) -> int:
-            nonlocal at
-            if at == end:
-                return 0
-            some = os.preadv(file, [buffer[: end - at]], at)
-            at += some
-            if not some or (at == end and not self._is_tail(file)):
-                raise InputError(
-                    f"{self.path} has changed while it was read: other text stands before byte "
-                    f"{end:,}. Files must stay as they are, or only grow"
-                )
-            return some
-
         try:
-            yield fill
+            yield _FromFile(self, file)
         finally:
             os.close(file)
 
-    def _is_tail(self, file: int) -> bool:
-        size = len(self.tail)
-        return os.pread(file, size, self.at + self.size - size) == self.tail
+
+class _FromFile:
+    """The text of a spot, whose file is open."""
+
+    def __init__(self, spot: Spot, file: int) -> None:
+        self.spot, self.file, self.at, self.end = spot, file, spot.at, spot.at + spot.size
+
+    def fill(self, buffer: memoryview) -> int:
+        left = self.end - self.at
+        some = os.preadv(self.file, [buffer[:left]], self.at) if left else 0
+        if not some and (left or not self._is_the_same()):
+            raise InputError(
+                f"{self.spot.path} has changed while it was read: other text stands before byte "
+                f"{self.end:,}. Files must stay as they are, or only grow"
+            )
+        self.at += some
+        return some
+
+    def _is_the_same(self) -> bool:
+        """Whether the text still ends as it did when it was cut."""
+        tail = self.spot.tail
+        return os.pread(self.file, len(tail), self.end - len(tail)) == tail
 
 
 BLOCK = 1 << 20
