@@ -26,7 +26,10 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 # What only kernels call: compiled without the wrappers that make a function callable from Python.
-helper = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+_WITHOUT_WRAPPERS = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+helper = njit(cache=True, **_WITHOUT_WRAPPERS)
+# What is small, or called so often that vectors would be put away around each call.
+inlined = njit(cache=True, forceinline=True, **_WITHOUT_WRAPPERS)
 
 PADDING = 8
 
@@ -100,17 +103,17 @@ def first_byte(typingctx, word):  # type: ignore[no-untyped-def]
     return types.int64(types.uint64), codegen
 
 
-@helper
+@inlined
 def _rotate(x, by):  # type: ignore[no-untyped-def]
     return (x << np.uint64(by)) | (x >> np.uint64(64 - by))
 
 
-@helper
+@inlined
 def _round(x, word):  # type: ignore[no-untyped-def]
     return _rotate(x + word * _P2, 31) * _P1
 
 
-@helper
+@inlined
 def identity_of(text, start, end, seed):  # type: ignore[no-untyped-def]
     """The id of the bytes from `start` to `end`, in 1 .. 2^63 - 1."""
     i = start

@@ -23,7 +23,7 @@ from kelda.rdf.ntriples import BAD_TIME, line_reader, rejected
 from kelda.rdf.ntriples_kernels import UNSURE
 
 BLOCK = 1 << 20
-BLOCKS = 4  # of which what was found is kept, at least
+BLOCKS = 4  # of which what was found is kept, at the most
 
 Rule = tuple[int | None, KeySet | None, KeySet | None]  # the predicate, the subjects, the objects; None: any
 
@@ -86,10 +86,9 @@ class Skimmer:
         """Have room for a block of so many bytes."""
         rows = BLOCKS * (size // kernels.SHORTEST + 1)
         self._size = size
-        self._buffer = np.zeros(size + 1 + WIDTH, np.uint8)
+        self._buffer = np.zeros(size + 1 + WIDTH + 2 * size + WIDTH, np.uint8)
         self._heads, self._times = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
         self._columns, self._spans = np.zeros((5, rows), np.int64), np.zeros((8, rows), np.int32)
-        self._texts = np.zeros(BLOCKS * (size + WIDTH), np.uint8)
 
     def read(self, text: Flow, asked: Asked, *, source: str = "", first_line: int = 1) -> Iterator[Skimmed]:
         """Read a text, part by part."""
@@ -126,6 +125,7 @@ class Skimmer:
     def _skim(self, file: int, final: bool, asked: Asked, state: NDArray[np.int64]) -> int:
         status: int = kernels.skim(
             self._buffer,
+            self._size,
             file,
             final,
             np.uint64(self.dictionary.seed),
@@ -133,7 +133,6 @@ class Skimmer:
             *self._known,
             self._columns,
             self._spans,
-            self._texts,
             self._heads,
             self._times,
             state,
@@ -155,6 +154,6 @@ class Skimmer:
         s, p, o, _, row = self._columns[:, :found]
 
         def know(some: NDArray[np.int64]) -> None:
-            self.dictionary.add_rows(self._columns, self._spans, some, self._texts)
+            self.dictionary.add_rows(self._columns, self._spans, some, self._buffer)
 
         return Skimmed(rows, self._heads[:runs], self._times[:runs], row, s, p, o, rejects, know)

@@ -23,7 +23,7 @@ import numpy as np
 from numba import njit, types
 
 from kelda.rdf.byte_masks import WIDTH, differing, first_bit, move
-from kelda.rdf.hash_kernels import helper, identity_of, load8, load64, store8, store64
+from kelda.rdf.hash_kernels import helper, identity_of, inlined, load8, load64, store8, store64
 from kelda.rdf.keyset_kernels import has
 from kelda.rdf.ntriples_kernels import (
     BAD_TIME,
@@ -42,20 +42,21 @@ from kelda.rdf.ntriples_kernels import (
 )
 
 # What `skim` keeps in its state between calls. The first are for the caller to read and to set: how much text
-# is in the buffer, from where to where the next stands in the file, the line, the rows so far; how many runs
-# and rows were found, and how many bytes their terms take.
+# is in the block, from where to where the next stands in the file, the line, the rows so far; how many runs
+# and rows were found, and how many bytes of their terms are kept behind the block.
 SIZE, AT, UNTIL, LINE, ROWS, RUNS, FOUND, KEPT = range(8)
 # A line that the kernel is not sure about: where it says its statement, where it ends, why; and what the
 # caller found there.
 BEGIN, END, WHY, VERDICT, SUBJECT, PREDICATE, OBJECT = range(8, 15)
 # The rest is its own: where the next line begins, the time of the last row, the time of the unsure line, the
-# last predicate's place.
-_POSITION, _LAST_TIME, _THIS_TIME, _LAST_NAME = range(15, 19)
-STATE_SIZE = 19
+# last predicate's place, how many rows have their terms kept.
+_POSITION, _LAST_TIME, _THIS_TIME, _LAST_NAME, _ROWS_KEPT = range(15, 20)
+STATE_SIZE = 20
 
 MORE, ASK, FULL = 0, 1, 2  # what it returns
 NONE, STATEMENT, NO_STATEMENT = 0, 1, 2  # verdicts
 SHORTEST = 12  # bytes of a line with a time and a statement: fewer than any has
+MANY = 1000  # rows of a block whose terms are not kept, but taken by the caller as they stand
 
 # Columns of the rules: predicate (0: any), and where in the tables the set of subjects and that of objects
 # begins, with its size less one (-1: any will do).
@@ -68,20 +69,20 @@ RULE_SIZE = 5
 NAMES = 1024
 NAME_ID, NAME_SIZE, NAME_NEXT, NAME_OTHER, NAME_TAIL, NAME_ASKED = range(6)
 NAME_COLUMNS = 8
-# Their texts, and the text behind an object, from where it closes to the end of the line.
+# Their texts, with a blank behind, and the text behind an object, from where it closes to the end of the line.
 NAME_ROOM, TAIL_ROOM = 128, WIDTH
 NAME_STRIDE, TAIL_STRIDE = NAME_ROOM + WIDTH, TAIL_ROOM + WIDTH
 # Beginnings of IRIs, from "<" to the slash behind the host, by a hash of some of it; with their sizes.
 HOSTS, HOST_STRIDE = 16, 2 * WIDTH
 
-_LF, _CR, _QUOTE, _HASH, _DOT, _LESS, _GREATER = 10, 13, 34, 35, 46, 60, 62
+_LF, _CR, _SPACE, _QUOTE, _HASH, _DOT, _LESS, _GREATER = 10, 13, 32, 34, 35, 46, 60, 62
 _NOTHING = np.int64(0)
 
 # Of the system: file, address, size, position.
 _pread = types.ExternalFunction("pread", types.int64(types.int32, types.uint64, types.uint64, types.int64))
 
 
-@helper
+@inlined
 def _same(text, i, other, k, size):  # type: ignore[no-untyped-def]
     """Whether `size` bytes, at least one, are the same."""
     while size > WIDTH:
@@ -110,7 +111,7 @@ def _move(text, i, other, k, size):  # type: ignore[no-untyped-def]
 # ------------------------------------------------------------------------------ what is remembered
 
 
-@helper
+@inlined
 def _of(known, place, column):  # type: ignore[no-untyped-def]
     return np.int64(load64(known, (place * NAME_COLUMNS + column) * 8))
 
@@ -131,17 +132,18 @@ def _named(known, names, id, text, start, end):  # type: ignore[no-untyped-def]
         if end - start <= NAME_ROOM:
             _set(known, place, NAME_SIZE, end - start)
             _copy(text, start, names, place * NAME_STRIDE, end - start)
+            store8(names, place * NAME_STRIDE + end - start, _SPACE)
     return place
 
 
-@helper
+@inlined
 def _is_named(known, names, place, text, start):  # type: ignore[no-untyped-def]
     """Whether the predicate of a place stands at `start`."""
     size = _of(known, place, NAME_SIZE)
     return size > 0 and _same(text, start, names, place * NAME_STRIDE, size)
 
 
-@helper
+@inlined
 def _host_place(text, start):  # type: ignore[no-untyped-def]
     """Where the beginning of the IRI at `start` would be known."""
     return np.int64((load64(text, start + 8) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(60))
@@ -156,7 +158,7 @@ def _learn_host(hosts, host_sizes, text, start):  # type: ignore[no-untyped-def]
         _copy(text, start, hosts, place * HOST_STRIDE, end - start)
 
 
-@helper
+@inlined
 def _iri_closes(hosts, host_sizes, text, start):  # type: ignore[no-untyped-def]
     """Where the ">" of the IRI at `start` is; -1 if that takes more than a look."""
     place = _host_place(text, start)
@@ -176,7 +178,7 @@ def _iri_closes(hosts, host_sizes, text, start):  # type: ignore[no-untyped-def]
     return i if load8(text, i) == _GREATER else np.int64(-1)
 
 
-@helper
+@inlined
 def _closes(hosts, host_sizes, text, start):  # type: ignore[no-untyped-def]
     """Where the object at `start` closes, with ">" or a quote; -1 if that takes more than a look."""
     first = load8(text, start)
@@ -236,18 +238,97 @@ def _statement_ends(text, o_start):  # type: ignore[no-untyped-def]
     return np.int64(at) if ends(text, at) else np.int64(-1)
 
 
+@inlined
+def _is_barred(rules, tables, s):  # type: ignore[no-untyped-def]
+    """Whether no rule may match a statement with this subject."""
+    for k in range(rules.shape[0]):
+        mask = rules[k, RULE_S_MASK]
+        if mask < 0 or has(tables, rules[k, RULE_S], mask, s):
+            return False
+    return True
+
+
 @helper
-def _keep(text, start, end, kept_texts, kept, span, part):  # type: ignore[no-untyped-def]
-    """Put the text of a term behind the `kept` bytes of those before; how many they are then."""
-    _move(text, start, kept_texts, kept, end - start)
-    after = kept + end - start
-    span[2 * part], span[2 * part + 1] = kept, after
-    return after
+def _usual_lines(  # type: ignore[no-untyped-def]
+    text,
+    line_start,
+    size,
+    before,
+    time_size,
+    s_offset,
+    s_size,
+    before_p,
+    name,
+    s,
+    barred,
+    known,
+    names,
+    tails,
+    hosts,
+    host_sizes,
+    rules,
+    tables,
+    seed,
+):
+    """Pass over lines with the time of the line before that are as expected, and that no rule asks for.
+
+    Nearly all lines are such, so this is a loop by itself, which does nothing else: the other lines are for
+    `skim`, in which it has no place to be as fast. Returns what it changes, and how many lines there are.
+    """
+    lines = _NOTHING
+    while True:
+        if before_p == 0 or not _same(text, line_start, text, before, before_p):
+            body = line_start + time_size
+            if load8(text, body) != _LESS or not _same(text, line_start, text, before, time_size):
+                break
+            s_end = _iri_closes(hosts, host_sizes, text, body) + 1
+            if s_end <= 0 or load8(text, s_end) != _SPACE or load8(text, s_end + 1) != _LESS:
+                break
+            before, s_offset, s_size, before_p = line_start, time_size, s_end - body, s_end + 1 - line_start
+            s, barred = _NOTHING, False
+        p_start = line_start + before_p
+        place = _of(known, name, NAME_NEXT)
+        p_size = _of(known, place, NAME_SIZE)
+        if p_size == 0 or not _same(text, p_start, names, place * NAME_STRIDE, p_size + 1):
+            place = _of(known, name, NAME_OTHER)
+            p_size = _of(known, place, NAME_SIZE)
+            if p_size == 0 or not _same(text, p_start, names, place * NAME_STRIDE, p_size + 1):
+                break
+        if _of(known, place, NAME_ASKED) != 0 and not barred:
+            if s == 0:
+                s = identity_of(text, before + s_offset, before + s_offset + s_size, seed)
+            barred = _is_barred(rules, tables, s)
+            if not barred:
+                break
+        closes = _closes(hosts, host_sizes, text, p_start + p_size + 1)
+        tail = _of(known, place, NAME_TAIL)
+        next_start = closes + tail
+        if closes < 0 or tail == 0 or next_start > size:
+            break
+        if not _same(text, closes, tails, place * TAIL_STRIDE, tail):
+            break
+        lines += 1
+        line_start, name = next_start, place
+    return line_start, before, s_offset, s_size, before_p, name, s, barred, lines
+
+
+@helper
+def _keep(text, first, found, spans, kept):  # type: ignore[no-untyped-def]
+    """Move the terms of some rows behind the `kept` bytes of those before; where they end then."""
+    for row in range(first, found):
+        for part in range(3):
+            start, end = np.int64(spans[2 * part, row]), np.int64(spans[2 * part + 1, row])
+            _move(text, start, text, kept, end - start)
+            spans[2 * part, row] = kept
+            kept += end - start
+            spans[2 * part + 1, row] = kept if end > 0 else 0
+    return kept
 
 
 @njit(cache=True, nogil=True)
 def skim(  # type: ignore[no-untyped-def]
     buf,
+    room,
     file,
     final,
     seed,
@@ -260,18 +341,18 @@ def skim(  # type: ignore[no-untyped-def]
     host_lengths,
     columns,
     spans,
-    texts,
     heads,
     times,
     state,
 ):
-    """Read lines of `buf[:state[SIZE]]`; unless the text is `final`, its last line may go on and is left.
-    Text from state[AT] to state[UNTIL] of a file is read here. What is known of predicates is from `ask` with
-    these rules.
+    """Read lines of `buf[:state[SIZE]]`, a block with `room` bytes and one more; unless the text is `final`, its
+    last line may go on and is left. Text from state[AT] to state[UNTIL] of a file is read here. Behind the
+    block, from `WIDTH` bytes on, is room for terms that are kept while the next is read. What is known of
+    predicates is from `ask` with these rules.
 
     Every statement is a row. Where a run of rows with one time begins is in `heads`, and that time in
     `times`; rows that match one of the rules are in `columns` (s, p, o, 0, row), and in `spans` where in
-    `texts` their terms begin and end (as `Dictionary.add_rows` wants it).
+    `buf` their terms begin and end (as `Dictionary.add_rows` wants it).
 
     Returns MORE, with what is left at the front of the buffer, when it needs more text (or there is none,
     with `final`); ASK at a line that it is not sure about: the caller is to put what it is into the state;
@@ -280,22 +361,49 @@ def skim(  # type: ignore[no-untyped-def]
     text = buf.ctypes.data
     known, names, tails = known_names.ctypes.data, name_texts.ctypes.data, tail_texts.ctypes.data
     hosts, host_sizes = host_texts.ctypes.data, host_lengths.ctypes.data
-    kept_texts, room = texts.ctypes.data, buf.shape[0] - 1 - WIDTH
     line_start, size, line, row = state[_POSITION], state[SIZE], state[LINE], state[ROWS]
     runs, found, kept = state[RUNS], state[FOUND], state[KEPT]
+    rows_kept = min(found, state[_ROWS_KEPT])
     last_time, name = state[_LAST_TIME], state[_LAST_NAME]
     status = MORE
     # Of the line before: where it begins, how much of it is its time, where in it the subject is, and how
     # much comes before the predicate. All of no size at first.
     before, time_size, s_offset, s_size, before_p = line_start, _NOTHING, _NOTHING, _NOTHING, _NOTHING
     time = s = _NOTHING
+    barred = False  # as far as is known
+    was_found = False  # the line before
     while True:
-        rows = size // SHORTEST + 1
-        if max(runs, found) + rows > heads.shape[0] or kept + size + WIDTH > texts.shape[0]:
+        if max(runs, found) + size // SHORTEST + 1 > heads.shape[0]:
             status = FULL
             break
         store8(text, size, _LF)
         while line_start < size:
+            if not was_found and time_size > 0 and row > 0 and time == last_time and state[VERDICT] == NONE:
+                line_start, before, s_offset, s_size, before_p, name, s, barred, lines = _usual_lines(
+                    text,
+                    line_start,
+                    size,
+                    before,
+                    time_size,
+                    s_offset,
+                    s_size,
+                    before_p,
+                    name,
+                    s,
+                    barred,
+                    known,
+                    names,
+                    tails,
+                    hosts,
+                    host_sizes,
+                    rules,
+                    tables,
+                    seed,
+                )
+                row += lines
+                line += lines
+                if line_start >= size:
+                    break
             p = o = _NOTHING
             body = stop = s_end = p_start = p_end = o_start = next_start = np.int64(-1)
             place = name
@@ -331,7 +439,7 @@ def skim(  # type: ignore[no-untyped-def]
                         if is_iri and s_size > 0 and _same(text, body, text, before + s_offset, s_size):
                             s_end = body + s_size
                         else:
-                            s = _NOTHING
+                            s, barred = _NOTHING, False
                             if is_iri:
                                 s_end = _iri_closes(hosts, host_sizes, text, body) + 1
                             if s_end <= 0:
@@ -391,6 +499,7 @@ def skim(  # type: ignore[no-untyped-def]
                         status = ASK
                         break
                     next_start = next_line(text, stop)
+            was_found = False
             if is_row:
                 if row == 0 or time != last_time:
                     heads[runs] = row
@@ -416,20 +525,25 @@ def skim(  # type: ignore[no-untyped-def]
                         o = _object_id(text, o_start, seed)
                     columns[0, found], columns[1, found], columns[2, found] = s, p, o
                     columns[3, found], columns[4, found] = 0, row
-                    span = spans[:, found]
-                    span[:] = 0
+                    spans[:, found] = 0
                     if not is_given:
-                        kept = _keep(text, body, s_end, kept_texts, kept, span, 0)
-                        kept = _keep(text, p_start, p_end, kept_texts, kept, span, 1)
-                        o_end = object_at(text, o_start, False)[1]
-                        kept = _keep(text, o_start, o_end, kept_texts, kept, span, 2)
+                        spans[0, found], spans[1, found] = body, s_end
+                        spans[2, found], spans[3, found] = p_start, p_end
+                        spans[4, found], spans[5, found] = o_start, object_at(text, o_start, False)[1]
                     found += 1
+                    was_found = True
                     break
                 row += 1
             line_start, name = next_start, max(_NOTHING, place)
             line += 1
         if status == ASK or final:
             break
+        behind = room + 1 + WIDTH + kept
+        if found - rows_kept > MANY or behind + size + WIDTH > buf.shape[0]:
+            status = FULL
+            break
+        kept += _keep(text, rows_kept, found, spans, behind) - behind
+        rows_kept = found
         size = max(_NOTHING, size - line_start)  # a CR at the very end takes the line feed behind it along
         _move(text, line_start, text, 0, size)
         line_start = before = time_size = s_size = before_p = _NOTHING
@@ -441,6 +555,6 @@ def skim(  # type: ignore[no-untyped-def]
         size += more
         state[AT] += more
     state[_POSITION], state[SIZE], state[LINE], state[ROWS] = line_start, size, line, row
-    state[RUNS], state[FOUND], state[KEPT] = runs, found, kept
+    state[RUNS], state[FOUND], state[KEPT], state[_ROWS_KEPT] = runs, found, kept, rows_kept
     state[_LAST_TIME], state[_LAST_NAME] = last_time, name
     return status
