@@ -1,4 +1,4 @@
-"""What a query has at each of many instants, from the changes between them."""
+"""What a query has at each of many instants, from the changes between them: how long each row stays."""
 
 # mypy: allow-untyped-defs
 from __future__ import annotations
@@ -33,59 +33,86 @@ def numbered_rows(values):
 
 
 @njit(cache=True)
-def contents(time, weight, numbers, held, instants):
-    """The content at each instant, in ascending order: the sum of the first `held` deltas, whose times do not
-    matter, and of the others, in time order, up to the instant; no sum is below 0 there.
+def stays(time, weight, numbers, held, instants):
+    """From when to when rows are there, seen at some instants, in ascending order. At each the content is the
+    sum of the first `held` deltas, whose times do not matter, and of the others, in time order, up to the
+    instant; no sum is below 0 there.
 
-    Gives (numbers of rows, their instants), each row as often as it is there, those that came first before
-    the others; and then what is there at last: (numbers, how often)."""
-    count = np.zeros(numbers.max() + 1 if len(numbers) else 0, np.int64)
-    size, total, at = 0, 0, 0
-    for i in range(held):
-        total += weight[i]
-    for instant in instants:
-        while held + at < len(time) and time[held + at] <= instant:
-            total += weight[held + at]
-            at += 1
-        size += total
-    rows, times = np.empty(size, np.int64), np.empty(size, np.int64)
-    # Rows that are there are a list, in the order in which they came: before and behind each, another.
-    before, behind = np.full(len(count), _NONE), np.full(len(count), _NONE)
-    head, tail = _NONE, _NONE
-    filled, at = 0, 0
-    for k in range(-1, len(instants)):
-        while at < len(time) and (at < held or (k >= 0 and time[at] <= instants[k])):
-            number = numbers[at]
-            was = count[number]
-            count[number] += weight[at]
-            if was == 0 and count[number] != 0:
-                before[number], behind[number] = tail, _NONE
-                if tail == _NONE:
-                    head = number
-                else:
-                    behind[tail] = number
-                tail = number
-            elif was != 0 and count[number] == 0:
-                if before[number] == _NONE:
-                    head = behind[number]
-                else:
-                    behind[before[number]] = behind[number]
-                if behind[number] == _NONE:
-                    tail = before[number]
-                else:
-                    before[behind[number]] = before[number]
-            at += 1
-        number = head
-        while k >= 0 and number != _NONE:
-            for _ in range(count[number]):
-                rows[filled] = number
-                times[filled] = instants[k]
-                filled += 1
-            number = behind[number]
-    left = np.empty(len(count), np.int64)
-    found, number = 0, head
-    while number != _NONE:
-        left[found] = number
-        found += 1
-        number = behind[number]
-    return rows, times, left[:found], count[left[:found]]
+    Gives the stays (number of the row, first and last instant, as their places), one that is there twice as
+    two, in the order in which they came; and what is there at last (numbers, how often), in that order.
+    """
+    many = numbers.max() + 1 if len(numbers) else 0
+    # Of each row: how often it is there, since when (which instant), and which of all that came it is.
+    count, since, came = np.zeros(many, np.int64), np.zeros(many, np.int64), np.zeros(many, np.int64)
+    until = held
+    while until < len(time) and len(instants) and time[until] <= instants[-1]:
+        until += 1
+    room = 0  # each change ends all stays of its row, and so does the end
+    for i in range(until):
+        room += max(0, count[numbers[i]])
+        count[numbers[i]] += weight[i]
+    found = np.empty((4, room + np.maximum(0, count).sum()), np.int64)
+    count[:] = 0
+    comers = np.empty(until, np.int64)
+    size, coming, k = 0, 0, 0
+    for i in range(until):
+        while i >= held and time[i] > instants[k]:
+            k += 1
+        number = numbers[i]
+        was = count[number]
+        size = _ended(found, size, number, since[number], k - 1, came[number], was)
+        count[number] += weight[i]
+        since[number] = k
+        if was == 0 and count[number] != 0:
+            came[number], comers[coming] = coming, number
+            coming += 1
+    left = 0
+    for i in range(coming):
+        number = comers[i]
+        if came[number] == i and count[number] != 0:
+            size = _ended(found, size, number, since[number], len(instants) - 1, i, count[number])
+            comers[left] = number
+            left += 1
+    found = found[:, _in_order(found[3, :size], coming)]
+    return found[0], found[1], found[2], comers[:left], count[comers[:left]]
+
+
+@njit(cache=True)
+def _ended(found, size, number, first, last, came, how_often):
+    """Write down stays of a row, unless there was no instant between."""
+    if first <= last:
+        for _ in range(how_often):
+            found[0, size], found[1, size], found[2, size], found[3, size] = number, first, last, came
+            size += 1
+    return size
+
+
+@njit(cache=True)
+def _in_order(key, many):
+    """What sorts keys from 0 to less than `many`, and leaves equal ones as they are."""
+    place = np.zeros(many + 1, np.int64)
+    for k in key:
+        place[k + 1] += 1
+    place = np.cumsum(place)
+    order = np.empty(len(key), np.int64)
+    for i in range(len(key)):
+        order[place[key[i]]] = i
+        place[key[i]] += 1
+    return order
+
+
+@njit(cache=True)
+def one_by_one(first, last, many):
+    """Stays from one place to another, of `many`, once for each place between: (which stay, which place), by
+    places, and at each in their order."""
+    place = np.zeros(many + 1, np.int64)
+    for i in range(len(first)):
+        for k in range(first[i], last[i] + 1):
+            place[k + 1] += 1
+    place = np.cumsum(place)
+    which, where = np.empty(place[-1], np.int64), np.empty(place[-1], np.int64)
+    for i in range(len(first)):
+        for k in range(first[i], last[i] + 1):
+            which[place[k]], where[place[k]] = i, k
+            place[k] += 1
+    return which, where

@@ -11,7 +11,7 @@ from pyoxigraph import Triple
 
 from kelda.engine.answer import Answer, Value
 from kelda.engine.oneshot import instantiate
-from kelda.engine.reporter import Sent
+from kelda.engine.sent import Sent
 from kelda.lang import algebra as A
 from kelda.lang.to_sparql import variable_name, visible_vars
 from kelda.plan.shape import QUERY
@@ -21,10 +21,11 @@ from kelda.rdf.dictionary import Dictionary
 def decoded(query: A.Query, names: Sequence[str], sent: Sent, dictionary: Dictionary) -> list[Answer]:
     """What was sent, as answers in the same order. If there is a column `.q`, it tells which of `names` a
     row is for; else all are for the first."""
+    sent = sent.one_by_one()
     if QUERY in sent.columns:
         whose = sent.values[sent.columns.index(QUERY)]
         others = [i for i, name in enumerate(sent.columns) if name != QUERY]
-        plain = Sent(tuple(sent.columns[i] for i in others), sent.time, sent.sign, sent.values[others])
+        plain = sent.with_values(tuple(sent.columns[i] for i in others), sent.values[others])
         answers = decoded(query, [""], plain, dictionary)
         return [replace(a, query=names[q]) for a, q in zip(answers, whose.tolist(), strict=True)]
     if query.form is A.Form.ASK:

@@ -31,7 +31,8 @@ from kelda.engine.ownership import Owner
 from kelda.engine.reachable import reachable_ids
 from kelda.engine.reference import ReferenceEvaluator
 from kelda.engine.report import Report, When, output_of, periods_of, report_of
-from kelda.engine.reporter import Asker, Reporter, Sent, SharedContentReporter, SharedReporter
+from kelda.engine.reporter import Asker, Reporter, SharedContentReporter, SharedReporter
+from kelda.engine.sent import Sent
 from kelda.engine.sharing import Parameters
 from kelda.engine.term_order import TermOrder
 from kelda.engine.top import TopReporter, top_of

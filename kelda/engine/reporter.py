@@ -4,33 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kelda.engine import intervals_kernels as kernels
 from kelda.engine.clock import FOREVER, NEVER
-from kelda.engine.content_kernels import contents, numbered_rows
+from kelda.engine.content_kernels import numbered_rows, stays
 from kelda.engine.deltas import Deltas, Ids
 from kelda.engine.deltas_kernels import gone_first
 from kelda.engine.report import Report, When
+from kelda.engine.sent import Sent
 from kelda.engine.track import WindowTrack
 from kelda.lang.algebra import Output
 from kelda.plan.shape import QUERY
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """Solutions that a query sends: `values[:, i]` at `time[i]`, new (sign 1) or gone (sign -1)."""
-
-    columns: tuple[str, ...]
-    time: Ids
-    sign: Ids
-    values: Ids
-
-    def __len__(self) -> int:
-        return len(self.time)
 
 
 class Reporter:
@@ -58,7 +45,7 @@ class Reporter:
         both = Deltas.concat([self._held, deltas], self.columns)
         now = np.full(len(both), until)
         self._held = Deltas(self.columns, now, both.weight, both.values).consolidated()
-        return _nothing(self.columns)
+        return Sent.nothing(self.columns)
 
     def starts_after(self, now: int) -> None:
         """The query was registered when the clock stood at `now`."""
@@ -77,7 +64,7 @@ class Reporter:
     def _told_at(self, instants: Ids, pending: Deltas) -> Sent:
         if not len(instants):
             self._held = pending
-            return _nothing(self.columns)
+            return Sent.nothing(self.columns)
         # A delta is told at the first report at or after its time.
         cut = int(pending.time.searchsorted(instants[-1], "right"))
         told, self._held = pending.split(cut)
@@ -150,7 +137,7 @@ class Reporter:
 
     def _differences(self, deltas: Deltas) -> Sent:
         if not len(deltas):
-            return _nothing(self.columns)
+            return Sent.nothing(self.columns)
         # What is gone comes before what is new, within one instant.
         order = gone_first(
             deltas.time, deltas.weight, self.output is not Output.ISTREAM, self.output is not Output.DSTREAM
@@ -164,11 +151,11 @@ class Reporter:
         weight = np.concatenate([self._content.weight, deltas.weight])
         values = np.concatenate([self._content.values, deltas.values], axis=1)
         numbers, first = numbered_rows(values)
-        rows, times, left, how_often = contents(time, weight, numbers, held, instants)
+        rows, since, last, left, how_often = stays(time, weight, numbers, held, instants)
         nowhen = np.zeros(len(left), np.int64)
         self._content = Deltas(self.columns, nowhen, how_often, values.take(first[left], axis=1))
-        ones = np.ones(len(rows), np.int64)
-        return Sent(self.columns, times, ones, values.take(first[rows], axis=1))
+        ones, values = np.ones(len(rows), np.int64), values.take(first[rows], axis=1)
+        return Sent(self.columns, instants[since], ones, values, instants[last], instants)
 
 
 class SharedReporter(Reporter):
@@ -211,9 +198,9 @@ class SharedReporter(Reporter):
     def step(self, deltas: Deltas, until: int) -> Sent:
         deltas = deltas.consolidated()
         if not self._quiet:
-            sent = self._differences(deltas)
-            return Sent(self.columns, *self._each(sent.values, sent.time, sent.sign))
-        deltas = Deltas(self.columns, *self._each(deltas.values, deltas.time, deltas.weight))
+            return self._each(self._differences(deltas))
+        each = self._each(Sent(self.columns, deltas.time, deltas.weight, deltas.values))
+        deltas = Deltas(self.columns, each.time, each.sign, each.values)
         numbers = np.fromiter(self._quiet, np.int64, len(self._quiet))
         since = np.fromiter(self._quiet.values(), np.int64, len(self._quiet))
         first = np.full(len(numbers), FOREVER)
@@ -232,15 +219,15 @@ class SharedReporter(Reporter):
         moved = Deltas(self.columns, time, pending.weight[told], pending.values[:, told]).select(order)
         return self._differences(moved.consolidated())
 
-    def _each(self, values: Ids, time: Ids, weight: Ids) -> tuple[Ids, Ids, Ids]:
-        """Time, weight and values of the rows, of each once for every query that is told it."""
-        told = self._told_to(values[self._query])
+    def _each(self, sent: Sent) -> Sent:
+        """Each row once for every query that is told it."""
+        told = self._told_to(sent.values[self._query])
         if told is None:
-            return time, weight, values
+            return sent
         rows, queries = told
-        values = values[:, rows]
-        values[self._query] = queries
-        return time[rows], weight[rows], values
+        each = sent.select(rows)
+        each.values[self._query] = queries
+        return each
 
     def _held_until(self, whose: Ids, quiet: Ids, first: Ids) -> Ids:
         """For each row, the instant before which it may not be told."""
@@ -275,17 +262,17 @@ class SharedContentReporter(SharedReporter):
         pending = Deltas.concat([self._held, deltas], self.columns)
         instants = self._due(pending, until)
         self._visited = until
-        sent = self._told_at(instants, pending)
-        sent = Sent(self.columns, *self._each(sent.values, sent.time, sent.sign))
+        sent = self._each(self._told_at(instants, pending))
         if not self._quiet:
             return sent
+        sent = sent.one_by_one()
         numbers = np.fromiter(self._quiet, np.int64, len(self._quiet))
         since = np.fromiter(self._quiet.values(), np.int64, len(self._quiet))
         heard = sent.time > self._held_until(sent.values[self._query], numbers, since)
         for query in numbers[since < FOREVER].tolist():
             del self._quiet[query]
         self.paused = bool(self._quiet)
-        return Sent(self.columns, sent.time[heard], sent.sign[heard], sent.values[:, heard])
+        return sent.select(heard)
 
     def _due(self, pending: Deltas, until: int) -> Ids:
         """The instants up to `until` at which anybody has something to tell, or has just lost it."""
@@ -350,7 +337,3 @@ def repeated(columns: tuple[str, ...], time: Ids, weight: Ids, values: Ids) -> S
 
 
 _NONE = np.zeros(0, np.int64)
-
-
-def _nothing(columns: tuple[str, ...]) -> Sent:
-    return Sent(columns, _NONE, _NONE, np.zeros((len(columns), 0), np.int64))

@@ -18,7 +18,8 @@ import numpy as np
 
 from kelda.engine.deltas import Deltas, Ids
 from kelda.engine.report import Report
-from kelda.engine.reporter import Reporter, Sent
+from kelda.engine.reporter import Reporter
+from kelda.engine.sent import Sent
 from kelda.engine.term_order import Aspect, TermOrder
 from kelda.engine.track import WindowTrack
 from kelda.lang import algebra as A
@@ -188,6 +189,7 @@ class TopReporter(Reporter):
 
     def _in_order(self, sent: Sent) -> Sent:
         """The same answers, those of each instant and sign in the order of their keys."""
+        sent = sent.one_by_one()
         rows = [tuple(row) for row in sent.values.T.tolist()]
 
         def compared(i: int, j: int) -> int:

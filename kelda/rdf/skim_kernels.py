@@ -69,7 +69,8 @@ RULE_SIZE = 5
 NAMES = 1024
 NAME_ID, NAME_SIZE, NAME_NEXT, NAME_OTHER, NAME_TAIL, NAME_ASKED = range(6)
 NAME_COLUMNS = 8
-# Their texts, with a blank behind, and the text behind an object, from where it closes to the end of the line.
+# Their texts, with a blank behind, and the text behind an object, from where it closes to the end of the
+# line.
 NAME_ROOM, TAIL_ROOM = 128, WIDTH
 NAME_STRIDE, TAIL_STRIDE = NAME_ROOM + WIDTH, TAIL_ROOM + WIDTH
 # Beginnings of IRIs, from "<" to the slash behind the host, by a hash of some of it; with their sizes.
@@ -345,9 +346,9 @@ def skim(  # type: ignore[no-untyped-def]
     times,
     state,
 ):
-    """Read lines of `buf[:state[SIZE]]`, a block with `room` bytes and one more; unless the text is `final`, its
-    last line may go on and is left. Text from state[AT] to state[UNTIL] of a file is read here. Behind the
-    block, from `WIDTH` bytes on, is room for terms that are kept while the next is read. What is known of
+    """Read lines of `buf[:state[SIZE]]`, a block with `room` bytes and one more; unless the text is `final`,
+    its last line may go on and is left. Text from state[AT] to state[UNTIL] of a file is read here. Behind
+    the block, from `WIDTH` bytes on, is room for terms that are kept while the next is read. What is known of
     predicates is from `ask` with these rules.
 
     Every statement is a row. Where a run of rows with one time begins is in `heads`, and that time in

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from kelda.engine.answer import Answer
 from kelda.engine.deltas import Deltas
 from kelda.engine.incremental import decoded
-from kelda.engine.reporter import Sent, repeated
+from kelda.engine.reporter import repeated
+from kelda.engine.sent import Sent
 from kelda.lang import algebra as A
 from kelda.plan.shape import QUERY
 from kelda.rdf.dictionary import Dictionary
@@ -23,13 +25,43 @@ from kelda.shards.planner import Standing
 from kelda.shards.shard import Outcome, Told
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Group:
-    """What one query says, or several of one shape (column `.q` tells which of `names`)."""
+    """What the shards say of one query, or of several of one shape (column `.q` tells which of `names`).
+    It is put together when somebody looks."""
 
     query: A.Query
     names: list[str]
-    sent: Sent
+    told: list[Told]
+    netted: A.Output | None  # if what cancels out is to be left out: what is sent of the rest
+
+    def __len__(self) -> int:
+        return sum(len(told.sent) for told in self.told) if self.netted is None else len(self.sent)
+
+    @cached_property
+    def sent(self) -> Sent:
+        return self._put_together(self.told)
+
+    @property
+    def times(self) -> np.ndarray:
+        """The time of each answer, in no order."""
+        some = [told.sent for told in self.told] if self.netted is None else [self.sent]
+        return np.concatenate([sent.times for sent in some])
+
+    def of(self, name: str) -> Sent:
+        """What is said of one of the queries."""
+        if len(self.names) == 1:
+            return self.sent
+        return self._put_together([_only(told, name) for told in self.told if name in told.names])
+
+    def _put_together(self, some: list[Told]) -> Sent:
+        if len(some) == 1 and self.netted is None and some[0].names == self.names:
+            return some[0].sent
+        sent = _together(some, self.names)
+        if self.netted is not None:
+            return _netted(sent, self.netted)
+        order = np.lexsort((sent.sign, sent.time))
+        return sent.select(order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +73,13 @@ class Merged:
     others: list[Answer]  # of queries by the reference evaluator
 
     def __len__(self) -> int:
-        return sum(len(group.sent) for group in self.groups) + len(self.others)
+        return sum(map(len, self.groups)) + len(self.others)
 
     @property
     def times(self) -> np.ndarray:
         """The time of each answer, in no order."""
         others = np.array([answer.time for answer in self.others], np.int64)
-        return np.concatenate([*(group.sent.time for group in self.groups), others])
+        return np.concatenate([*(group.times for group in self.groups), others])
 
     def answers(self, without: Collection[str] = ()) -> list[Answer]:
         """All answers but those of some queries, in time order."""
@@ -64,11 +96,7 @@ class Merged:
         found = [a for a in self.others if a.query == name]
         for group in self.groups:
             if name in group.names:
-                sent = group.sent
-                if QUERY in sent.columns:
-                    mine = sent.values[sent.columns.index(QUERY)] == group.names.index(name)
-                    sent = Sent(sent.columns, sent.time[mine], sent.sign[mine], sent.values[:, mine])
-                found += decoded(group.query, group.names, sent, self.dictionary)
+                found += decoded(group.query, group.names, group.of(name), self.dictionary)
         return found
 
 
@@ -83,41 +111,43 @@ def merge(outcomes: Sequence[Outcome], standing: Mapping[str, Standing]) -> Merg
         for told in outcome.told:
             query = standing.get(told.names[0])
             if query is not None:
-                key = (told.columns, query.output, query.spread) if QUERY in told.columns else (query.name,)
+                columns = told.sent.columns
+                key = (columns, query.output, query.spread) if QUERY in columns else (query.name,)
                 groups.setdefault(key, []).append(told)
     merged.groups.extend(_group(group, standing) for group in groups.values())
     return merged
 
 
-def _group(group: list[Told], standing: Mapping[str, Standing]) -> Group:
-    names = list(dict.fromkeys(name for told in group for name in told.names))
-    first = standing[group[0].names[0]]
-    sent = _together(group, names)
-    if first.spread is not None and first.spread.merged and first.output is not A.Output.RSTREAM:
-        sent = _netted(sent, first.output)
-    elif len(group) > 1:
-        order = np.lexsort((sent.sign, sent.time))
-        sent = Sent(sent.columns, sent.time[order], sent.sign[order], sent.values[:, order])
-    return Group(first.query, names, sent)
+def _group(told: list[Told], standing: Mapping[str, Standing]) -> Group:
+    names = list(dict.fromkeys(name for one in told for name in one.names))
+    first = standing[told[0].names[0]]
+    netted = first.spread is not None and first.spread.merged and first.output is not A.Output.RSTREAM
+    return Group(first.query, names, told, first.output if netted else None)
 
 
-def _together(group: list[Told], names: list[str]) -> Sent:
+def _only(told: Told, name: str) -> Told:
+    """What is said of one query."""
+    number, sent = told.names.index(name), told.sent
+    return Told(told.names, sent.select(sent.values[sent.columns.index(QUERY)] == number))
+
+
+def _together(told: list[Told], names: list[str]) -> Sent:
     """The shards' rows one after another, with one numbering of the queries."""
-    columns = group[0].columns
+    columns = told[0].sent.columns
     number = {name: i for i, name in enumerate(names)}
     parts = []
-    for told in group:
-        values = told.values
+    for one in told:
+        sent = one.sent.one_by_one()
         if QUERY in columns:
-            at = columns.index(QUERY)
-            values = values.copy()
-            values[at] = np.array([number[n] for n in told.names], np.int64)[values[at]]
-        parts.append(values)
+            at, values = columns.index(QUERY), sent.values.copy()
+            values[at] = np.array([number[n] for n in one.names], np.int64)[values[at]]
+            sent = sent.with_values(columns, values)
+        parts.append(sent)
     return Sent(
         columns,
-        np.concatenate([told.time for told in group]),
-        np.concatenate([told.sign for told in group]),
-        np.concatenate(parts, axis=1),
+        np.concatenate([sent.time for sent in parts]),
+        np.concatenate([sent.sign for sent in parts]),
+        np.concatenate([sent.values for sent in parts], axis=1),
     )
 
 

@@ -20,6 +20,7 @@ from kelda.engine.nodes import Step
 from kelda.engine.ownership import Owner
 from kelda.engine.report import output_of
 from kelda.engine.segments import Keeper, Segment, Span, memory_of, pack_step, stand_up
+from kelda.engine.sent import Sent
 from kelda.lang import algebra as A
 from kelda.lang import prepare
 from kelda.plan.partition import Spread
@@ -40,10 +41,7 @@ class Told:
     """What one network says: `names` are its queries, or those of the column `.q` (numbers from 0)."""
 
     names: list[str]
-    columns: tuple[str, ...]
-    time: np.ndarray
-    sign: np.ndarray
-    values: np.ndarray
+    sent: Sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +229,8 @@ class Shard:
             stream = self.setup.streams[part.stream].iri
             events, size = read.get(stream, (0, 0))
             read[stream] = (events + _events(part), size + part.bytes)
-        once = {id(t.values): t for t in told}.values()  # equal queries say the same
-        values = [t.values[[i for i, c in enumerate(t.columns) if c != QUERY]].ravel() for t in once]
+        once = {id(t.sent.values): t.sent for t in told}.values()  # equal queries say the same
+        values = [s.values[[i for i, c in enumerate(s.columns) if c != QUERY]].ravel() for s in once]
         self.batch = batch
         rebuilt, self._rebuilt = self._rebuilt, False
         news = News(
@@ -342,25 +340,23 @@ def _told(batch: AnswerBatch) -> Told:
     sent = batch.sent
     names = shared_names(batch)
     if names is None:
-        return Told([batch.running.name], sent.columns, sent.time, sent.sign, sent.values)
+        return Told([batch.running.name], sent)
     at = sent.columns.index(QUERY)
-    used, numbers = np.unique(sent.values[at], return_inverse=True)
+    said = np.zeros(len(names) + 1, np.int64)
+    said[sent.values[at]] = 1
     values = sent.values.copy()
-    values[at] = numbers
-    return Told([names[i - 1] for i in used], sent.columns, sent.time, sent.sign, values)
+    values[at] = (np.cumsum(said) - 1)[sent.values[at]]
+    return Told([names[i - 1] for i in np.flatnonzero(said)], sent.with_values(sent.columns, values))
 
 
 def _without(told: Told, silent: set[str]) -> Told:
     """Without the rows of queries that are to be silent."""
     if not silent & set(told.names):
         return told
-    heard = np.array([name not in silent for name in told.names])
-    keep = (
-        heard[told.values[told.columns.index(QUERY)]]
-        if QUERY in told.columns
-        else heard[:1].repeat(len(told.time))
-    )
-    return Told(told.names, told.columns, told.time[keep], told.sign[keep], told.values[:, keep])
+    heard, sent = np.array([name not in silent for name in told.names]), told.sent
+    many = QUERY in sent.columns
+    whose = sent.values[sent.columns.index(QUERY)] if many else np.zeros(len(sent.time), np.int64)
+    return Told(told.names, sent.select(heard[whose]))
 
 
 def _lasting(ops: list[Op]) -> list[Op]:

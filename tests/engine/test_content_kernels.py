@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kelda.engine.content_kernels import contents, numbered_rows
+from kelda.engine.content_kernels import numbered_rows, one_by_one, stays
 
 row = st.tuples(st.integers(0, 3), st.integers(-1, 1))
 
@@ -29,7 +29,7 @@ def test_rows_are_numbered(some: list[tuple[int, int]], width: int) -> None:
     st.lists(st.tuples(st.integers(1, 9), st.integers(0, 3), st.integers(0, 2)), max_size=20),
     st.lists(st.integers(0, 10), max_size=6, unique=True),
 )
-def test_contents(held: list[int], wanted: list[tuple[int, int, int]], instants: list[int]) -> None:
+def test_stays(held: list[int], wanted: list[tuple[int, int, int]], instants: list[int]) -> None:
     """`wanted` says how often a row is to be there from a time on: deltas are the differences."""
     now = Counter(held)
     deltas = [(0, number, 1) for number in held]
@@ -38,8 +38,11 @@ def test_contents(held: list[int], wanted: list[tuple[int, int, int]], instants:
         now[number] = often
     time, numbers, weight = (np.array([d[i] for d in deltas], np.int64) for i in range(3))
     at = np.array(sorted(instants), np.int64)
-    rows, times, left, how_often = contents(time, weight, numbers, len(held), at)
-    told = Counter(zip(times.tolist(), rows.tolist(), strict=True))
+    rows, first, last, left, how_often = stays(time, weight, numbers, len(held), at)
+    assert (first <= last).all()
+    which, where = one_by_one(first, last, len(at))
+    times = at[where]
+    told = Counter(zip(times.tolist(), rows[which].tolist(), strict=True))
     expected: Counter[tuple[int, int]] = Counter()
     for instant in sorted(instants):
         there: Counter[int] = Counter()

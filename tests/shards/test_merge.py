@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from pyoxigraph import Literal
 
 from kelda.engine.answer import Answer
+from kelda.engine.sent import Sent
 from kelda.lang import parse
 from kelda.lang.algebra import Output
 from kelda.plan.partition import Spread
@@ -34,14 +37,13 @@ def outcome(*rows: Row, names: tuple[str, ...] = ("q",), numbers: list[int] | No
     columns: tuple[str, ...] = ("y",)
     if numbers is not None:
         columns, values = (QUERY, "y"), [numbers, *values]
-    told = Told(
-        list(names),
+    sent = Sent(
         columns,
         np.array([t for t, _, _ in rows], np.int64),
         np.array([sign for _, sign, _ in rows], np.int64),
         np.array(values, np.int64).reshape(len(columns), len(rows)),
     )
-    return Outcome([told], [], dictionary.entries(), News(), 1, {}, [], b"")
+    return Outcome([Told(list(names), sent)], [], dictionary.entries(), News(), 1, {}, [], b"")
 
 
 def lines(merged: Merged) -> list[str]:
@@ -97,3 +99,18 @@ def test_queries_of_one_network_keep_their_names() -> None:
 
 def test_nothing_is_said_of_a_query_that_is_gone() -> None:
     assert lines(merge([ONE, TWO], standing(Output.CHANGES, False, "another"))) == []
+
+
+def test_what_is_sent_at_several_reports() -> None:
+    """It is there once, and counts as often as it is sent; merged with others, and of one query alone."""
+    reports = np.array([1, 2, 4, 6])
+    one = outcome((1, 1, "a"), (2, 1, "b"), names=("p", "q"), numbers=[0, 1])
+    sent = replace(one.told[0].sent, last=np.array([4, 2]), reports=reports)
+    one = replace(one, told=[Told(["p", "q"], sent)])
+    known = standing(Output.RSTREAM, True, "p", "q", "r")
+    assert lines(merge([one], known)) == ["p 1+a", "p 2+a", "q 2+b", "p 4+a"]
+    two = outcome((2, 1, "c"), (4, 1, "d"), names=("q", "r"), numbers=[0, 1])
+    found = merge([one, two], known)
+    assert sorted(lines(found)) == ["p 1+a", "p 2+a", "p 4+a", "q 2+b", "q 2+c", "r 4+d"]
+    assert written(found.of("p")) == ["p 1+a", "p 2+a", "p 4+a"]
+    assert sorted(written(found.of("q"))) == ["q 2+b", "q 2+c"]
