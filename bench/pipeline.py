@@ -168,6 +168,7 @@ def throughput(
     if not data.exists():
         write_data(data, triples, RATE, 1_000, only=only)
     streams = [StreamSource(iri, str(data / f"{_file(iri)}.tsnt")) for iri in only or FAMILY.streams]
+    have_in_memory([stream.path for stream in streams])
     watch = Watch(cpu=True)
     checkpoint = Path(tempfile.mkdtemp(prefix="kelda-bench-"))
     pipeline = Pipeline(
@@ -242,7 +243,6 @@ def against(
         shutil.copy(data / "stored.nt", warm)
         throughput(warm, [name], WARM, shards, WARM // 100, master, only=only, dialect=dialect)
         files, stored = list(map(str, sorted(data.glob("*.tsnt")))), str(data / "stored.nt")
-        have_in_memory(files)
         ours = throughput(data, [name], triples, shards, batch_events, master, only=only, dialect=dialect)
         by_hand = partial(
             run_baseline, name, stored=stored, master=master, warm=warm_files, sliding=dialect != "cqels"

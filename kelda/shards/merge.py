@@ -20,7 +20,7 @@ from kelda.engine.reporter import repeated
 from kelda.engine.sent import Sent
 from kelda.lang import algebra as A
 from kelda.plan.shape import QUERY
-from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.dictionary import Dictionary, Entries
 from kelda.shards.planner import Standing
 from kelda.shards.shard import Outcome, Told
 
@@ -64,16 +64,23 @@ class Group:
         return sent.select(order)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Merged:
     """The answers of a batch as columns; terms are made when somebody looks."""
 
     groups: list[Group]
-    dictionary: Dictionary
+    entries: list[Entries]  # of the terms in them
     others: list[Answer]  # of queries by the reference evaluator
 
     def __len__(self) -> int:
         return sum(map(len, self.groups)) + len(self.others)
+
+    @cached_property
+    def dictionary(self) -> Dictionary:
+        found = Dictionary()
+        for entries in self.entries:
+            found.add_entries(entries)
+        return found
 
     @property
     def times(self) -> np.ndarray:
@@ -102,12 +109,12 @@ class Merged:
 
 def merge(outcomes: Sequence[Outcome], standing: Mapping[str, Standing]) -> Merged:
     """What the shards said to one batch."""
-    merged = Merged([], Dictionary(), [])
+    merged = Merged([], [], [])
     groups: dict[tuple[object, ...], list[Told]] = {}
     for outcome in outcomes:
         merged.others.extend(a for a in outcome.answers if a.query in standing)
         if outcome.entries is not None:
-            merged.dictionary.add_entries(outcome.entries)
+            merged.entries.append(outcome.entries)
         for told in outcome.told:
             query = standing.get(told.names[0])
             if query is not None:
