@@ -673,7 +673,7 @@ class IncrementalEvaluator:
         if len(self.dictionary) < self._release_at:
             return
         held = reachable_ids(self._queries, self._shapes, self.pending)
-        new = self.dictionary.entries(since=self._kept).ids
+        new = self.dictionary.ids(since=self._kept)
         self.released += self.dictionary.retain(np.concatenate([held, new]))
         self._kept = len(self.dictionary)
         self._release_at = max(LEAST_TERMS, 2 * self._kept)

@@ -190,6 +190,10 @@ class Dictionary:
         texts = self._tables.arena[offsets[0] : offsets[-1]].copy()
         return Entries(self._tables.ids[since:count].copy(), texts, offsets - offsets[0])
 
+    def ids(self, since: int = 0) -> NDArray[np.int64]:
+        """Those of the same entries."""
+        return self._tables.ids[since : self._tables.counts[0]].copy()
+
     def entries_of(self, ids: NDArray[np.int64]) -> Entries:
         """The entries of these ids, each once, in the order in which they are first met: the same whatever
         else the dictionary knows. Ids that are inline or unknown have none."""
