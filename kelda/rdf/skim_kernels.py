@@ -13,8 +13,8 @@ before; the object is looked at up to where it closes (an IRI with a host that i
 that any IRI may have; a literal, for its quote); and all behind that, its datatype too, is what it was the
 last time. Where a piece is not as expected, it is read by itself, and remembered.
 
-Text that stands in a file is read here too, block by block: a block is small enough to stay in the
-processor's cache, and to come back to Python for each would take as long as to skim it.
+Text that stands in a file is read here too, block by block: to come back to Python for each was a fifth of
+the time of a large batch.
 """
 
 from __future__ import annotations

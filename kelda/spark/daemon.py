@@ -72,7 +72,8 @@ def keep_memory() -> None:
         libc.mallopt(option, value)
 
 
-# What Spark imports in a worker's first tasks. Some of these may have other names in another version.
+# What Spark imports in a worker's first tasks. Some may have other names in another version: what is not
+# found here, workers import themselves, and say so if they cannot.
 SPARKS = (
     "pandas",
     "pyarrow",

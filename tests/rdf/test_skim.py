@@ -211,6 +211,19 @@ def test_random_texts(some: list[tuple[int, str, str]], sizes: list[int], block:
     check(text.encode(errors="replace"), sizes, block)
 
 
+def test_text_in_a_file_is_read_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many blocks none comes through Python, which is asked once, at the end, whether that was all."""
+    data = b"".join(b"%d\t<a:b> <a:p%d> <a:c> .\n" % (i, i % 3) for i in range(1000))
+    skimmer = Skimmer(Dictionary())
+    skimmer._room(500)
+    with in_a_file(data) as text:
+        asked: list[int] = []
+        fill = text.fill
+        monkeypatch.setattr(text, "fill", lambda buffer: asked.append(fill(buffer)) or asked[-1])
+        assert len(skimmed(text, [ANYTHING], skimmer)[0]) == 1000
+    assert asked == [0]
+
+
 def test_chunks_and_spots(tmp_path: Path) -> None:
     data = b"".join(b"%d\t<a:b> <a:p%d> <a:c> .\n" % (i, i % 3) for i in range(1000))
     path = tmp_path / "s.tsnt"

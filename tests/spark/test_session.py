@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from kelda.doctor import find_java
 from kelda.spark import session
+from kelda.spark.daemon import SPARKS
 
 
 def test_workers_import_what_this_process_imports(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,6 +24,11 @@ def test_workers_import_what_this_process_imports(monkeypatch: pytest.MonkeyPatc
     import kelda
 
     assert told.stdout.split("\n")[:3] == [sys.prefix, kelda.__file__, pyspark.__file__]
+
+
+def test_what_spark_imports_in_workers_is_there_under_these_names() -> None:
+    """With another PySpark some may be gone: workers would start slowly again, and nobody would see."""
+    assert [name for name in SPARKS if find_spec(name) is None] == []
 
 
 def test_the_log_can_be_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
