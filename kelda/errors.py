@@ -72,3 +72,10 @@ class UsageError(KeldaError):
     """A call that makes no sense as it stands (unknown stream, bad option value, …)."""
 
     exit_code = 2
+
+
+class WireError(KeldaError):
+    """Bytes from another process or from a checkpoint that are not what they should be. Nothing was done with
+    them."""
+
+    exit_code = 3

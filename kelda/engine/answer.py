@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
+from kelda.rdf import wire
 Value = NamedNode | BlankNode | Literal | Triple
 XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
 RDF_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
 
 
+@wire.plain
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One solution of query `query` at instant `time` (ms): new ("+") or gone ("-").

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kelda.rdf import wire
 NEVER = -(2**63)
 FOREVER = 2**63 - 1
 
 
+@wire.plain
 @dataclass
 class StreamClock:
     """`from_start`: holds the engine's clock back even before its first element. `idle`: has been silent
@@ -43,6 +45,7 @@ class StreamClock:
         return max(by_data, self.promised)
 
 
+@wire.plain
 @dataclass
 class Clock:
     """The clocks of all streams."""

@@ -12,7 +12,6 @@ the answers cannot depend on how the input was cut into batches.
 from __future__ import annotations
 
 import heapq
-import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -30,9 +29,12 @@ from kelda.errors import UsageError
 from kelda.lang import algebra as A
 from kelda.lang.to_sparql import ROW_O, ROW_P, ROW_S, WINDOW_PREFIX, WindowGraph, to_sparql
 from kelda.plan.rules.deterministic import deterministic
+from kelda.rdf import wire
 from kelda.rdf.event import Event
 from kelda.rdf.graphstore import GraphStore
 from kelda.rdf.times import ms_to_literal
+
+wire.plain(WindowGraph)  # a snapshot has some
 
 SUBJECT, PREDICATE, OBJECT = (NamedNode(iri[1:-1]) for iri in (ROW_S, ROW_P, ROW_O))
 
@@ -450,11 +452,13 @@ class ReferenceEvaluator:
             name: ([(w.name, w.graph, w.state) for w in q.windows], q.last, q.was_empty, q.paused)
             for name, q in self._queries.items()
         }
-        return pickle.dumps((self.clock, self.late, self._pending, self._arrivals, self._now, queries))
+        return wire.encode((self.clock, self.late, self._pending, self._arrivals, self._now, queries))
 
     def restore(self, data: bytes) -> None:
         """Go on from a snapshot, on an evaluator with the same streams, queries and graphs."""
-        self.clock, self.late, self._pending, self._arrivals, self._now, queries = pickle.loads(data)
+        self.clock, self.late, self._pending, self._arrivals, self._now, queries = wire.decode(
+            data, "what the reference evaluator keeps"
+        )
         for name, (windows, last, was_empty, paused) in queries.items():
             query = self._queries[name]
             for old in query.windows:

@@ -9,7 +9,6 @@ little that is not in rows: clocks, numbering, and what waits for its instant.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -30,6 +29,7 @@ from kelda.engine.intervals import (
 from kelda.engine.nodes import Step
 from kelda.engine.report import When
 from kelda.engine.reporter import Asker
+from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary, Entries
 
 # ------------------------------------------------------------------------------ one segment
@@ -71,7 +71,7 @@ def pack_step(step: Step, since: int, dictionary: Dictionary) -> bytes:
     rows = {stream: pack_rows(some) for stream, some in step.rows.items() if len(some)}
     ids = [part for packed in rows.values() for part in packed[6:]]
     entries = dictionary.entries_of(np.concatenate(ids)) if ids else None
-    return pickle.dumps((since, step.until, rows, entries), pickle.HIGHEST_PROTOCOL)
+    return wire.encode((since, step.until, rows, entries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Segment:
     @classmethod
     def unpack(cls, data: bytes) -> Segment:
         """From `pack_step`."""
-        since, until, rows, entries = pickle.loads(data)
+        since, until, rows, entries = wire.decode(data, "a segment of a window")
         return cls(since, until, {stream: unpack_rows(some) for stream, some in rows.items()}, entries)
 
 
@@ -211,6 +211,7 @@ def _after(rows: StreamRows, instant: int) -> StreamRows:
 # ------------------------------------------------------------------------------ the rest
 
 
+@wire.plain
 @dataclass(slots=True)
 class Memory:
     """What is not in segments."""

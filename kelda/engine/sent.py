@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from kelda.engine.content_kernels import one_by_one
 from kelda.engine.deltas import Ids
+from kelda.rdf import wire
 
 
+@wire.plain
 @dataclass(frozen=True, slots=True)
 class Sent:
     """Solutions that a query sends: `values[:, i]` at `time[i]`, new (sign 1) or gone (sign -1).

@@ -24,9 +24,11 @@ from pyoxigraph import Literal, Quad
 
 from kelda.engine.clock import FOREVER
 from kelda.lang import algebra as A
+from kelda.rdf import wire
 from kelda.rdf.times import literal_to_ms
 
 
+@wire.shared
 @dataclass(frozen=True, slots=True)
 class Element:
     """A stream element in a window: its number in the order (time, arrival), and its quads."""
@@ -60,6 +62,7 @@ class WindowState:
         return self.next_change(t)
 
 
+@wire.plain
 @dataclass
 class TimeState(WindowState):
     """Windows by time: a heap of instants at which an element enters or leaves."""
@@ -116,6 +119,7 @@ class TimeState(WindowState):
         return self.next_change(t) if self.slide is None else self.boundary(t + 1)
 
 
+@wire.plain
 @dataclass
 class CountState(WindowState):
     """The last `count` units, moving on by `step`. A unit is a triple or a whole event."""
@@ -149,6 +153,7 @@ class CountState(WindowState):
         return list(came.values()), left
 
 
+@wire.plain
 @dataclass
 class SessionState(WindowState):
     """A session lasts until no element has come for `gap`.

@@ -21,10 +21,12 @@ from pyoxigraph import NamedNode
 
 from kelda.lang import algebra as A
 from kelda.lang.walk import nodes
+from kelda.rdf import wire
 
 MOST_AXES = 3
 
 
+@wire.plain
 @dataclass(frozen=True, slots=True)
 class Spread:
     """`axes` are (variable, share); shard = sum of coordinate times stride, the first axis fastest.

@@ -20,11 +20,13 @@ from pyoxigraph import DefaultGraph
 from kelda.errors import IdCollisionError, UsageError
 from kelda.rdf import hash_kernels as kernels
 from kelda.rdf import ids as term_ids
+from kelda.rdf import wire
 from kelda.rdf.hash_kernels import COLLISION, DONE, NEEDS_ROOM, PADDING
 from kelda.rdf.ids import DEFAULT_GRAPH, Term, decode_inline, from_text, padded
 from kelda.rdf.ntriples_kernels import term_id
 
 
+@wire.plain
 class Entries(NamedTuple):
     """Some entries of a dictionary, to be sent or stored: entry i has the text
     `texts[offsets[i]:offsets[i + 1]]`."""

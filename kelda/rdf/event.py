@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pyoxigraph import Quad
 
+from kelda.rdf import wire
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -19,6 +20,7 @@ class Event:
     quads: tuple[Quad, ...]
 
 
+@wire.plain
 @dataclass(frozen=True, slots=True)
 class Reject:
     """A record that could not be read: where it was, why, and the record itself (shortened)."""

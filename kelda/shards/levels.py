@@ -8,10 +8,10 @@ streams there is level 0 alone.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary, Entries
 from kelda.shards.catalog import Catalog, Register, RegisterMany
 from kelda.shards.parcel import version_of
@@ -53,7 +53,7 @@ class Levels:
                 {n % LEVEL: segment for n, segment in segments.items() if n // LEVEL == level},
                 level,
             )
-            for level, kept in enumerate(pickle.loads(memory))
+            for level, kept in enumerate(wire.decode(memory, "what a shard keeps"))
         ]
         levels.batch = batch
         return levels
@@ -69,7 +69,7 @@ class Levels:
         outcomes = [shard.take(batch, catalog, parcels) for shard in self.shards]
         self.batch = batch
         first = outcomes[0]
-        memory = pickle.dumps([outcome.memory for outcome in outcomes], pickle.HIGHEST_PROTOCOL)
+        memory = wire.encode([outcome.memory for outcome in outcomes])
         news = [outcome.news for outcome in outcomes]
         return Outcome(
             [told for outcome in outcomes for told in outcome.told],

@@ -7,7 +7,6 @@ had seen everything: that is what makes answers the same for every number of sha
 
 from __future__ import annotations
 
-import pickle
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kelda.engine.deltas import Ids
+from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary, Entries
 from kelda.rdf.event import Reject
 from kelda.shards.parcel_kernels import rows_of
@@ -34,6 +34,7 @@ class Rows(NamedTuple):
     stands_for: Ids | None = None
 
 
+@wire.plain
 @dataclass(frozen=True, slots=True)
 class Part:
     """A run of elements of one stream, as one shard gets it. Parts sort by (stream, number) into the
@@ -119,12 +120,12 @@ def pack(parts: Iterable[Part], dictionary: Dictionary, version: int) -> bytes:
     parts = list(parts)
     ids = [a for part in parts for a in (part.s, part.p, part.o, part.g) if a is not None]
     entries = dictionary.entries_of(np.concatenate(ids)) if ids else None
-    return _VERSION.pack(version) + pickle.dumps((parts, entries), pickle.HIGHEST_PROTOCOL)
+    return _VERSION.pack(version) + wire.encode((parts, entries))
 
 
 def unpack(data: bytes) -> tuple[int, list[Part], Entries | None]:
     """What `pack` packed."""
-    parts, entries = pickle.loads(memoryview(data)[_VERSION.size :])
+    parts, entries = wire.decode(memoryview(data)[_VERSION.size :], "a parcel")
     return version_of(data), parts, entries
 
 

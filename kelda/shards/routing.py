@@ -17,6 +17,7 @@ from kelda.engine.deltas import Ids
 from kelda.engine.ownership import shards_of
 from kelda.lang import algebra as A
 from kelda.plan.partition import Spread, WindowPattern
+from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.keyset import KeySet
 from kelda.rdf.skim import Asked, Rule
@@ -28,6 +29,7 @@ FEW = 16  # rules; with more, each triple would be compared too often
 Narrowed = dict[WindowPattern, list[dict[str, Ids]]]
 
 
+@wire.plain
 @dataclass(frozen=True, slots=True)
 class _Like:
     """What the patterns of a rule have in common."""

@@ -6,7 +6,6 @@ memory); from these `Shard.stand_up` makes the same shard anew, in any process.
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from kelda.lang import algebra as A
 from kelda.lang import prepare
 from kelda.plan.partition import Spread
 from kelda.plan.shape import QUERY
+from kelda.rdf import wire
 from kelda.rdf.dictionary import Entries
 from kelda.rdf.event import Event, Reject
 from kelda.runner.files import parse_spec
@@ -36,6 +36,7 @@ from kelda.shards.planner import Setup, read_values
 COUNT_BYTES = 16  # batches between two counts of the bytes held
 
 
+@wire.plain
 @dataclass(frozen=True, slots=True)
 class Told:
     """What one network says: `names` are its queries, or those of the column `.q` (numbers from 0)."""
@@ -44,6 +45,7 @@ class Told:
     sent: Sent
 
 
+@wire.plain
 @dataclass(frozen=True, slots=True)
 class News:
     """What a batch was, for whoever watches: per stream (events, bytes) read, late events, rejects."""
@@ -66,6 +68,7 @@ class News:
         return level < len(self.ends) and self.ends[level]
 
 
+@wire.plain
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a batch gave, and what to keep."""
@@ -119,7 +122,7 @@ class Shard:
         if memory is None:
             return shard
         shard._rebuilt = True
-        version, kept = pickle.loads(memory)
+        version, kept = wire.decode(memory, "what a shard keeps")
         numbers = sorted(segments)
         by_version: dict[int, list[Segment]] = {}
         for i in numbers:
@@ -253,7 +256,7 @@ class Shard:
             self.version,
             put,
             removed,
-            pickle.dumps((self.version, memory_of(evaluator)), pickle.HIGHEST_PROTOCOL),
+            wire.encode((self.version, memory_of(evaluator))),
         )
 
     def _bytes(self) -> int:

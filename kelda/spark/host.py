@@ -39,6 +39,7 @@ from typing import Any, TypeVar
 import zstandard
 
 from kelda.errors import KeldaError
+from kelda.rdf import wire
 from kelda.shards.catalog import CatalogFolder
 from kelda.shards.levels import Levels
 from kelda.shards.planner import Setup
@@ -78,6 +79,7 @@ class Run:
         return Path(self.folder, "catalog")
 
 
+@wire.plain
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What a host has made of a batch: what is to be kept, compressed. The answers are asked for apart."""
@@ -178,6 +180,7 @@ class Host:
         return body
 
 
+@wire.plain
 @dataclass(frozen=True, slots=True)
 class AtHost:
     """Where the answers of a batch are to be had."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from kelda.errors import UsageError
+from kelda.rdf import wire
 from kelda.rdf.event import Event, Reject
 
 # A quoted text that does not close within this many bytes is taken for a forgotten quote: the
@@ -54,6 +55,7 @@ class Portions:
         return len(some)
 
 
+@wire.plain
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Some whole records of a stream, readable alone.

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from kelda.rdf import wire
 from kelda.rdf.framings.base import Chunk
 
 # Plain JSON. Every offset has `pieces` and `records` (how many lie before it); the rest is the source's own.
@@ -27,6 +28,7 @@ def wall() -> float:
     return _SINCE_1970 + time.monotonic()
 
 
+@wire.plain
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Whole records of one stream, or a word about its time.

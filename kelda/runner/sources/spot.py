@@ -11,10 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from kelda.errors import InputError
+from kelda.rdf import wire
 from kelda.rdf.framings.base import Chunk, Flow
 from kelda.runner.sources.line_kernels import count
 
 
+@wire.plain
 @dataclass(frozen=True, slots=True)
 class Spot(Chunk):
     """A chunk of lines whose text is still to be loaded. `tail` is the end of that, by which it is known
