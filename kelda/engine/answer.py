@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 from kelda.rdf import wire
+
 Value = NamedNode | BlankNode | Literal | Triple
 XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
 RDF_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"

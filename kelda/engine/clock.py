@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kelda.rdf import wire
+
 NEVER = -(2**63)
 FOREVER = 2**63 - 1
 

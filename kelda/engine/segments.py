@@ -29,6 +29,7 @@ from kelda.engine.intervals import (
 from kelda.engine.nodes import Step
 from kelda.engine.report import When
 from kelda.engine.reporter import Asker
+from kelda.errors import WireError
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary, Entries
 
@@ -63,6 +64,8 @@ def unpack_rows(packed: tuple[Any, ...]) -> StreamRows:
         parts = list(full)
     events = np.arange(event, event + size) if isinstance(event, int) else event
     s, p, o = parts
+    if any(array.shape != (size,) for array in (s, p, o, time, events)):  # kernels go by one length
+        raise WireError(f"a segment whose columns do not fit together: {wire.WAY_OUT}")
     return StreamRows(s, p, o, time, events, np.arange(row, row + size))
 
 

@@ -8,6 +8,7 @@ from pyoxigraph import Quad
 
 from kelda.rdf import wire
 
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One atomic stream element.

@@ -25,6 +25,11 @@ class KeySet:
         return self._table.nbytes
 
     @property
+    def ids(self) -> Ids:
+        """What is in the set, in no order."""
+        return self._table[self._table != 0]
+
+    @property
     def table(self) -> Ids:
         """What `keyset_kernels.has` looks in; another one after `add`."""
         return self._table

@@ -139,7 +139,7 @@ _know(
     int,  # one that does not fit into 64 bits: others never get here
     "int",
     lambda number: [number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)],
-    lambda parts: int.from_bytes(*parts, "big", signed=True),
+    lambda parts: int.from_bytes(parts[0], "big", signed=True),
 )
 _SAME = msgpack.ExtType(_TAG, b"same")  # as an object before
 
@@ -164,7 +164,9 @@ class _Writer:
         if form is None:
             if isinstance(thing, np.integer | np.floating | np.bool_):
                 return thing.item()
-            raise WireError(f"{kind.__module__}.{kind.__qualname__} is no plain data: it cannot be sent or kept")
+            raise WireError(
+                f"{kind.__module__}.{kind.__qualname__} is no plain data: it cannot be sent or kept"
+            )
         if not form.shared:
             return {form.tag: form.apart(thing)}
         if id(thing) in self._shared:
@@ -183,7 +185,7 @@ class _Writer:
             self.shapes.append([name, *array.shape])
             self._held.append(array)
             if array.size:
-                self.arrays.append(memoryview(np.ascontiguousarray(array)).cast("B"))
+                self.arrays.append(np.ascontiguousarray(array).data.cast("B"))
         return msgpack.ExtType(_ARRAY, _LENGTH.pack(number))
 
 
@@ -283,14 +285,17 @@ def decode(data: Buffer, what: str = "what was sent") -> Any:
         raise WireError(f"{what} is not in Kelda's form: {WAY_OUT}")
     form = bytes(view[len(MAGIC) : len(MAGIC) + 1])
     if form != bytes([FORM]):
-        raise WireError(f"{what} is in form {form.hex() or '(none)'}, and this version reads {FORM}: {WAY_OUT}")
+        which = str(form[0]) if form else "(none)"
+        raise WireError(f"{what} is in form {which}, and this version reads form {FORM}: {WAY_OUT}")
     try:
         return _Reader(view[len(MAGIC) + 1 :]).values()
     except WireError:
         raise
     except Exception as problem:
         # msgpack, numpy and the classes themselves each have their own ways to say that it is no good.
-        raise WireError(f"{what} cannot be read ({type(problem).__name__}: {problem}): {WAY_OUT}") from problem
+        raise WireError(
+            f"{what} cannot be read ({type(problem).__name__}: {problem}): {WAY_OUT}"
+        ) from problem
 
 
 WAY_OUT = (

@@ -11,11 +11,14 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kelda.errors import KeldaError
 from kelda.plan.partition import Spread
 from kelda.runner.job import QuerySpec
+from kelda.shards.seen import when_seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ class Catalog:
 
     def between(self, after: int, until: int) -> list[Op]:
         """What version `until` has more than version `after`."""
+        if until > self.version:
+            raise KeldaError(f"version {until} of the catalog is asked for, and there are {self.version}")
         return [op for entry in self.entries[after:until] for op in entry]
 
 
@@ -111,20 +116,33 @@ class CatalogFolder(Catalog):
         whole(self._path(self.version), ("\n".join(lines) + "\n").encode())
         return super().add(ops)
 
+    def between(self, after: int, until: int) -> list[Op]:
+        """The same, read first if need be: who asks for a version knows that it was written."""
+        self.refresh(until)
+        return super().between(after, until)
+
     def refresh(self, until: int | None = None) -> CatalogFolder:
-        """Read what is new, up to a version or all there is."""
+        """Read what is new: all that is seen here, or up to a version, which is waited for."""
         while until is None or self.version < until:
-            try:
-                text = self._path(self.version).read_text()
-            except FileNotFoundError:
-                if until is not None:
-                    raise
+            path, number = self._path(self.version), self.version + 1
+            if until is None:
+                text = _text(path)
+            else:
+                text = when_seen(partial(_text, path), path, f"version {number} of the catalog")
+            if text is None:
                 break
             super().add(from_json(json.loads(line)) for line in text.splitlines())
         return self
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:08d}.jsonl"
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return None
 
 
 def whole(path: Path, data: bytes) -> None:

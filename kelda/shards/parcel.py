@@ -15,12 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from kelda.engine.deltas import Ids
+from kelda.errors import WireError
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary, Entries
 from kelda.rdf.event import Reject
 from kelda.shards.parcel_kernels import rows_of
 
-_VERSION = struct.Struct("<q")
+_HEAD = struct.Struct("<4sq")  # a mark, and the version of the catalog
+_MARK = b"KLDP"
 
 
 class Rows(NamedTuple):
@@ -74,6 +76,17 @@ class Part:
             return Rows(s, p, o, self.time())
         return Rows(*rows_of(self.size, self.heads, self.times, self.sent, self.s, self.p, self.o))
 
+    def check(self) -> None:
+        """Kernels go by these lengths, and look at nothing else."""
+        rows = self.size if self.sent is None else len(self.sent)
+        same = [self.s, self.p, self.o] if self.g is None else [self.s, self.p, self.o, self.g]
+        if (
+            any(array.shape != (rows,) for array in same)
+            or self.heads.shape != self.times.shape
+            or (self.events is not None and self.events.shape != (self.size,))
+        ):
+            raise WireError(f"a parcel whose columns do not fit together: {wire.WAY_OUT}")
+
     def time(self) -> Ids:
         """The time of each row."""
         return np.repeat(self.times, np.diff(self.heads, append=self.size))
@@ -120,15 +133,21 @@ def pack(parts: Iterable[Part], dictionary: Dictionary, version: int) -> bytes:
     parts = list(parts)
     ids = [a for part in parts for a in (part.s, part.p, part.o, part.g) if a is not None]
     entries = dictionary.entries_of(np.concatenate(ids)) if ids else None
-    return _VERSION.pack(version) + wire.encode((parts, entries))
+    return _HEAD.pack(_MARK, version) + wire.encode((parts, entries))
 
 
 def unpack(data: bytes) -> tuple[int, list[Part], Entries | None]:
     """What `pack` packed."""
-    parts, entries = wire.decode(memoryview(data)[_VERSION.size :], "a parcel")
-    return version_of(data), parts, entries
+    version = version_of(data)
+    parts, entries = wire.decode(memoryview(data)[_HEAD.size :], "a parcel")
+    for part in parts:
+        part.check()
+    return version, parts, entries
 
 
 def version_of(data: bytes) -> int:
     """The version of the catalog that a parcel tells."""
-    return int(_VERSION.unpack_from(data)[0])
+    mark, version = _HEAD.unpack_from(data) if len(data) >= _HEAD.size else (b"", 0)
+    if mark != _MARK:
+        raise WireError(f"what came as a parcel is none: {wire.WAY_OUT}")
+    return int(version)

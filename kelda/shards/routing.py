@@ -183,6 +183,25 @@ class Routing:
         """How many there are."""
         return len(self._rules)
 
+    # -------------------------------------------------------------------- to be kept
+
+    def plain(self) -> tuple[list[tuple[_Like, Ids, Ids]], list[str]]:
+        """As plain data (`kelda.rdf.wire`)."""
+        return [(rule.like, rule.s.ids, rule.o.ids) for rule in self._rules.values()], sorted(self._counted)
+
+    @classmethod
+    def of(cls, plain: tuple[list[tuple[_Like, Ids, Ids]], list[str]]) -> Routing:
+        """From `plain`."""
+        routing = cls()
+        rules, counted = plain
+        for like, s, o in rules:
+            rule = routing._rule(like)
+            rule.s.add(s)
+            rule.o.add(o)
+        for stream in counted:
+            routing.count(stream)
+        return routing
+
 
 _ids = Dictionary()  # ids need no coordination; this one is only for encoding
 

@@ -14,47 +14,51 @@ files even the next batch is offered ahead, as what comes after this one's ticke
 commits this one, so a host has two replies at most that nobody has asked for yet. The answers stay with the
 host, too, until the driver fetches them.
 
-A host ends when its run does (its flag in the checkpoint folder is gone) or when its executor (locally, the
-driver's JVM) has gone, be it by kill -9.
+A host ends when its run does (its flag in the checkpoint folder is gone), when its executor (locally, the
+driver's JVM) has gone, be it by kill -9, or when its shard has moved to another executor: batches are
+committed, and nobody asks this host for them.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import secrets
 import signal
 import socket
-import struct
 import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import zstandard
 
-from kelda.errors import KeldaError
+from kelda.errors import KeldaError, UsageError
 from kelda.rdf import wire
 from kelda.shards.catalog import CatalogFolder
 from kelda.shards.levels import Levels
 from kelda.shards.planner import Setup
+from kelda.shards.shard import Outcome
+from kelda.spark.private import make_private
+from kelda.spark.sockets import accept, answer, ask, connect, listen
 
 PATIENCE = 60.0  # seconds for a new host to open its door
+LINGER = 3.0  # seconds for which a host is not asked, and
+BEHIND = 3  # batches that are committed without it: then its shard is elsewhere
 EXECUTOR = "KELDA_EXECUTOR"  # environment variable of workers: the process that they work for
-TICKET = b"\xff" * 8  # begins what stands for parcels that a host has; a parcel begins with a version
+TICKET = b"\xff" * 8  # begins what stands for parcels that a host has; no parcel begins so
 TRIES = 3  # a host that dies is started again; one that dies each time is a failure of the task
 
 Stamp = tuple[int, int]  # a batch, and which of the times that it was taken
 NEW: Stamp = (-1, 0)  # of a shard that has taken nothing
 
-T = TypeVar("T")
+ASKED = frozenset({"take", "told", "offer", "has", "stand_up"})  # what a host can be asked
 
-_LENGTH = struct.Struct("!Q")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,14 @@ class Run:
     @property
     def catalog(self) -> Path:
         return Path(self.folder, "catalog")
+
+    def last_commit(self) -> int:
+        """The last batch that Spark has committed; -1 if none."""
+        try:
+            names = os.listdir(Path(self.folder, "spark", "commits"))
+        except OSError:  # not begun, or not to be seen just now
+            return -1
+        return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 @wire.plain
@@ -113,23 +125,21 @@ class Host:
     def __init__(self, run: Run, shard: int, *, start: bool = True, path: str | None = None) -> None:
         self.run, self.shard = run, shard
         self._executor = int(os.environ.get(EXECUTOR) or os.getppid())
-        self.path = path or self._door()
+        self.path = path or self._door(start)
         self._socket = self._connect(start)
 
-    def _door(self) -> str:
-        folder = Path(tempfile.gettempdir(), f"kelda-hosts-{os.getuid()}")
-        folder.mkdir(mode=0o700, exist_ok=True)
-        return str(folder / f"{self._executor}-{self.run.id[:12]}-{self.shard}.sock")
+    def _door(self, start: bool) -> str:
+        folder = hosts_folder(self.run)
+        if start:
+            make_private(folder)
+        return str(folder / f"{self._executor}-{self.shard}.sock")
 
     def _connect(self, start: bool) -> socket.socket:
-        door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         until = time.monotonic() + PATIENCE
         started = False
         while True:
             try:
-                with short(self.path) as path:
-                    door.connect(path)
-                return door
+                return connect(self.path)
             except (FileNotFoundError, ConnectionRefusedError):
                 if not start:
                     raise ConnectionRefusedError(f"there is no host of shard {self.shard}") from None
@@ -146,7 +156,7 @@ class Host:
         return self._ask("take", batch, before, parcels)
 
     def told(self, stamp: Stamp) -> bytes:
-        """The answers of the batch that was stamped so, pickled with the number of the shard."""
+        """The answers of the batch that was stamped so, with the number of the shard: see `outcome_of`."""
         told: bytes = self._ask("told", stamp)
         return told
 
@@ -173,11 +183,19 @@ class Host:
         self._socket.close()
 
     def _ask(self, *request: Any) -> Any:
-        send(self._socket, request)
-        kind, body = receive(self._socket)
-        if kind == "error":
-            raise body
-        return body
+        return ask(self._socket, *request)
+
+
+def hosts_folder(run: Run) -> Path:
+    """Where the sockets of a run's hosts are. Nobody else knows its name before it is there."""
+    return Path(tempfile.gettempdir(), f"kelda-hosts-{os.geteuid()}-{run.id[:12]}")
+
+
+def outcome_of(told: bytes) -> tuple[int, Outcome]:
+    """(the shard, what it made of a batch) of what it has told."""
+    number, outcome = wire.decode(told, "what a shard tells")
+    assert isinstance(outcome, Outcome)
+    return int(number), outcome
 
 
 @wire.plain
@@ -235,43 +253,6 @@ def current_batch() -> int:
     return int(number)
 
 
-@contextmanager
-def short(path: str | Path) -> Iterator[str]:
-    """The path of a socket, by an open folder if it is too long for one (107 bytes)."""
-    if len(os.fsencode(path)) < 100:
-        yield str(path)
-        return
-    folder = os.open(Path(path).parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield f"/proc/self/fd/{folder}/{Path(path).name}"
-    finally:
-        os.close(folder)
-
-
-def send(to: socket.socket, message: Any) -> None:
-    """A message, whole."""
-    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    to.sendall(_LENGTH.pack(len(data)))
-    to.sendall(data)
-
-
-def receive(of: socket.socket) -> Any:
-    """The next message; `ConnectionResetError` if there is none."""
-    (size,) = _LENGTH.unpack(_exactly(of, _LENGTH.size))
-    return pickle.loads(_exactly(of, size))
-
-
-def _exactly(of: socket.socket, size: int) -> bytearray:
-    data = bytearray(size)
-    view = memoryview(data)
-    while view.nbytes:
-        got = of.recv_into(view)
-        if not got:
-            raise ConnectionResetError("the other side has gone")
-        view = view[got:]
-    return data
-
-
 # ------------------------------------------------------------------------------ the host's side
 
 
@@ -299,25 +280,28 @@ def _start(path: str, run: Run, shard: int, executor: int) -> None:
 
 def serve(path: str, run: Run, shard: int, executor: int) -> None:
     """Answer workers until the run is over."""
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        with short(path) as name:
-            door.bind(name)
+        door = listen(path)
     except OSError:  # another worker was faster
         return
-    door.listen(8)
     _call_process(f"kelda-shard-{shard}")
-    threading.Thread(target=_watch, args=(path, run, executor), daemon=True).start()
     served = _Served(run, shard)
+    threading.Thread(target=_watch, args=(path, run, executor, served), daemon=True).start()
     while True:
-        guest, _ = door.accept()
-        threading.Thread(target=served.talk, args=(guest,), daemon=True).start()
+        guest = accept(door)
+        threading.Thread(target=answer, args=(guest, served.answer), daemon=True).start()
 
 
-def _watch(path: str, run: Run, executor: int) -> None:
-    while run.flag.exists() and _alive(executor):
+def _watch(path: str, run: Run, executor: int, served: _Served) -> None:
+    over = False
+    while not over and not served.is_left_behind():
         time.sleep(0.5)
+        with suppress(OSError):  # a file system that does not answer just now
+            over = not run.flag.exists() or not _alive(executor)
     Path(path).unlink(missing_ok=True)
+    if over:
+        with suppress(OSError):  # there are others, who have not noticed yet
+            Path(path).parent.rmdir()
     os._exit(0)
 
 
@@ -361,24 +345,26 @@ class _Served:
         self._offers: list[_Offer] = []  # the last two
         self._busy = False
         self._change = threading.Condition()
+        self._asked = time.monotonic()  # the last time
         threading.Thread(target=self._go_ahead, daemon=True).start()
 
-    def talk(self, guest: socket.socket) -> None:
-        """Serve a worker until it hangs up."""
-        with guest:
-            while True:
-                try:
-                    request = receive(guest)
-                except (ConnectionError, OSError):
-                    return
-                try:
-                    reply = ("ok", getattr(self, request[0])(*request[1:]))
-                except Exception as problem:  # noqa: BLE001 - it is raised again in the worker
-                    reply = ("error", _portable(problem))
-                try:
-                    send(guest, reply)
-                except (ConnectionError, OSError):
-                    return
+    def answer(self, what: str, *arguments: Any) -> Any:
+        """What a worker asks."""
+        if what not in ASKED:
+            raise UsageError(f"a host cannot be asked for {what!r}")
+        try:
+            return getattr(self, what)(*arguments)
+        finally:
+            self._asked = time.monotonic()
+
+    def is_left_behind(self) -> bool:
+        """Whether others take the batches of the shard."""
+        with self._change:
+            if self._busy or time.monotonic() < self._asked + LINGER:
+                return False
+            self._asked = time.monotonic()  # as often as this, and not more, it is worth a look
+            taken = self._stamp[0]
+        return self.run.last_commit() >= taken + BEHIND
 
     def take(self, batch: int, before: Stamp, given: list[bytes]) -> Reply | None:
         with self._change:
@@ -420,10 +406,9 @@ class _Served:
             self._told.clear()
             self.shard = self._ticket = None  # let go of the old one first
         try:
-            catalog = self.catalog.refresh()
             loaded = {i: (version, zstandard.decompress(data)) for i, (version, data) in segments.items()}
             kept = None if memory is None else zstandard.decompress(memory)
-            shard = Levels.stand_up(self.number, self.run.setup, catalog, before[0], kept, loaded)
+            shard = Levels.stand_up(self.number, self.run.setup, self.catalog, before[0], kept, loaded)
             self.shard, self._stamp = shard, before
         finally:
             self._rest()
@@ -433,8 +418,8 @@ class _Served:
         shard, self.shard = self.shard, None  # until all has gone well, there is none
         try:
             assert shard is not None
-            outcome = shard.take(batch, self.catalog.refresh(), parcels)
-            told = pickle.dumps((self.number, replace(outcome, put={}, removed=[], memory=b"")), 5)
+            outcome = shard.take(batch, self.catalog, parcels)
+            told = wire.encode((self.number, replace(outcome, put={}, removed=[], memory=b"")))
             stamp = (batch, secrets.randbits(62))
             put = {number: zstandard.compress(data, 1) for number, data in outcome.put.items()}
             memory = zstandard.compress(outcome.memory, 1)
@@ -482,10 +467,3 @@ class _Served:
                 offer.tried = True  # who asks takes it now, and is told what is wrong with it
                 return offer.ticket, offer.parcels
         raise ParcelsGone("the parcels of this batch were lost with a process; Spark reads them again")
-
-
-def _portable(problem: Exception) -> Exception:
-    """An error that can be raised in another process, with where it came from."""
-    if isinstance(problem, KeldaError):
-        return problem
-    return RuntimeError("".join(traceback.format_exception(problem)))

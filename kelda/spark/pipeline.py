@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import pickle
 import threading
 import time
 import uuid
@@ -27,6 +26,7 @@ from kelda.engine.answer import Answer
 from kelda.engine.clock import FOREVER
 from kelda.errors import InputError, UsageError
 from kelda.lang.algebra import Output
+from kelda.rdf import wire
 from kelda.rdf.event import Reject
 from kelda.rdf.framing import guess_format
 from kelda.runner.files import parse_spec
@@ -52,11 +52,14 @@ from kelda.shards.catalog import (
 )
 from kelda.shards.merge import Merged, merge
 from kelda.shards.planner import Planner, Setup
+from kelda.shards.routing_file import RoutingFile
 from kelda.shards.shard import News, Outcome
 from kelda.spark.errors import explain
-from kelda.spark.host import TRIES, Run, ToldGone
+from kelda.spark.host import TRIES, AtHost, Run, ToldGone, outcome_of
+from kelda.spark.private import tighten
 from kelda.spark.remote import Door
 from kelda.spark.session import session
+from kelda.spark.width import Width
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -164,6 +167,8 @@ class Pipeline:
         self.planner = Planner(setup, self.balancer)
         self.run = Run(uuid.uuid4().hex, setup, str(self.folder))
         self.catalog = CatalogFolder(self.run.catalog)
+        self._routing = RoutingFile(self.folder / "routing", self.run.id)
+        self._width = Width(self.folder)
         self.figures = Figures()
         self._sinks: dict[str, Sink] = {}
         self._feeds: dict[str, StreamSink] = {}
@@ -301,7 +306,7 @@ class Pipeline:
 
     def _route(self, ops: Sequence[Op]) -> None:
         self.planner.route(ops)
-        whole(self.folder / "routing", pickle.dumps(self.planner.routing, pickle.HIGHEST_PROTOCOL))
+        self._routing.write(self.planner.routing)
 
     # -------------------------------------------------------------------- running
 
@@ -323,7 +328,8 @@ class Pipeline:
         from kelda.spark.source import Reading, source_for
 
         tasks = spark.sparkContext.defaultParallelism
-        routing = str(self.folder / "routing")
+        self._width.tell(tasks)
+        routing = str(self._routing.path)
         self.open_pushed()
         frames = frozenset(self._frames)
         near = spark.sparkContext.master.startswith("local[") or spark.sparkContext.master == "local"
@@ -416,6 +422,8 @@ class Pipeline:
 
     def _batch(self, results: DataFrame, batch: int) -> None:
         """The sink of the streaming query."""
+        if not self._near:  # there executors may have joined or gone
+            self._width.tell(results.sparkSession.sparkContext.defaultParallelism)
         outcomes = self._outcomes(results)
         with self._lock:
             version = max((outcome.version for outcome in outcomes), default=self._stood)
@@ -445,13 +453,18 @@ class Pipeline:
             # By Arrow: cheaper than collect(), which makes a Row of each.
             rows = results.toArrow().column("told").to_pylist()
             try:
-                told = [pickle.loads(row).fetch(self.run) for row in rows] if self._near else rows
+                told = [self._fetched(row) for row in rows] if self._near else rows
             except ToldGone:
                 if attempt == TRIES - 1:
                     raise
                 continue
-            return [outcome for _, outcome in sorted(map(pickle.loads, told), key=lambda reply: reply[0])]
+            return [outcome for _, outcome in sorted(map(outcome_of, told), key=lambda reply: reply[0])]
         raise AssertionError("not reached")
+
+    def _fetched(self, row: bytes) -> bytes:
+        at = wire.decode(row, "where answers are to be had")
+        assert isinstance(at, AtHost)
+        return at.fetch(self.run)
 
     def _open_sinks(self, ops: Sequence[Op]) -> None:
         for op in ops:
@@ -577,5 +590,6 @@ def _open_folder(folder: Path, setup: Setup) -> None:
         raise UsageError(f"{folder} is not empty and not a checkpoint of Kelda; use another folder")
     else:
         whole(file, json.dumps({"setup": mine, "id": uuid.uuid4().hex}).encode())
+    tighten(folder)
     for flag in folder.glob("running-*"):  # of a run that was killed
         flag.unlink(missing_ok=True)

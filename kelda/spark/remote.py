@@ -6,14 +6,14 @@ Spark in another one. A `Door` answers there for the readers here, over a socket
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kelda.errors import UsageError
 from kelda.runner.sources import Offset, Piece, Reader
-from kelda.spark.host import receive, send, short
+from kelda.spark.sockets import accept, answer, ask, connect, listen
 
 ASKED = ("start", "latest", "pieces", "commit", "finished", "part")
 
@@ -24,33 +24,21 @@ class Door:
     def __init__(self, path: Path, readers: Mapping[int, Reader]) -> None:
         self.path, self.readers = path, readers
         path.unlink(missing_ok=True)
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with short(path) as name:
-            self._socket.bind(name)
-        self._socket.listen(8)
+        self._socket = listen(path)
         threading.Thread(target=self._serve, name="kelda-readers", daemon=True).start()
 
     def _serve(self) -> None:
         while True:
             try:
-                guest, _ = self._socket.accept()
+                guest = accept(self._socket)
             except OSError:  # closed
                 return
-            threading.Thread(target=self._talk, args=(guest,), daemon=True).start()
+            threading.Thread(target=answer, args=(guest, self._answer), daemon=True).start()
 
-    def _talk(self, guest: socket.socket) -> None:
-        with guest:
-            while True:
-                try:
-                    number, what, arguments = receive(guest)
-                    assert what in ASKED
-                except (ConnectionError, OSError):
-                    return
-                try:
-                    reply = ("ok", getattr(self.readers[number], what)(*arguments))
-                except Exception as problem:  # noqa: BLE001 - raised again where it was asked
-                    reply = ("error", problem)
-                send(guest, reply)
+    def _answer(self, number: int, what: str, arguments: tuple[Any, ...]) -> Any:
+        if what not in ASKED:
+            raise UsageError(f"a reader cannot be asked for {what!r}")
+        return getattr(self.readers[number], what)(*arguments)
 
     def close(self) -> None:
         self._socket.close()
@@ -64,16 +52,10 @@ class RemoteReader:
 
     def __init__(self, path: Path, number: int) -> None:
         self.number = number
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with short(path) as name:
-            self._socket.connect(name)
+        self._socket = connect(path)
 
     def _ask(self, what: str, *arguments: Any) -> Any:
-        send(self._socket, (self.number, what, arguments))
-        kind, body = receive(self._socket)
-        if kind == "error":
-            raise body
-        return body
+        return ask(self._socket, self.number, what, arguments)
 
     def start(self) -> Offset:
         offset: Offset = self._ask("start")

@@ -6,7 +6,6 @@ The state store holds the truth of a shard: its segments, its memory, and its st
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
+from kelda.rdf import wire
 from kelda.spark.host import NEW, AtHost, Host, Reply, Run, Stamp, at_host, current_batch
 from kelda.spark.keys import shard_keys
 
@@ -74,7 +74,7 @@ class ShardState(StatefulProcessor):
                 reply = host.take(batch, before, parcels)
             assert reply is not None
             at = AtHost(shard, host.path, reply.stamp)
-            return reply, pickle.dumps(at) if self.near else host.told(reply.stamp)
+            return reply, wire.encode(at) if self.near else host.told(reply.stamp)
 
         return at_host(self.run, shard, ask)
 

@@ -11,7 +11,6 @@ the next batch is known before Spark asks for it: it is read, and offered to the
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kelda.errors import KeldaError
+from kelda.rdf import wire
 from kelda.rdf.framing import RECORDS
 from kelda.runner.job import StreamSource
 from kelda.runner.sources import Offset, Piece, Reader, open_reader
@@ -32,10 +32,12 @@ from kelda.shards.catalog import CatalogFolder
 from kelda.shards.ingest import ingest
 from kelda.shards.planner import FED
 from kelda.shards.routing import Routing
+from kelda.shards.routing_file import Change, needed, routing_in
 from kelda.spark.daemon import keep_memory
 from kelda.spark.host import Host, Run, at_host, current_batch, new_ticket
 from kelda.spark.keys import shard_keys
 from kelda.spark.remote import RemoteReader
+from kelda.spark.width import width_in
 
 DOOR = "readers.sock"  # in the checkpoint folder
 CATALOG = "catalog"  # among the streams of an offset, whose names are IRIs
@@ -48,7 +50,7 @@ class Reading:
 
     run: Run
     batch_events: int
-    tasks: int  # that read at the same time
+    tasks: int  # that read at the same time, at the start: see `kelda.spark.width`
     routing: str  # the file in which the routing is kept
     near: bool = False  # tasks run on the driver's machine, and see its files
     pushed: frozenset[int] = frozenset()  # streams whose readers are in the driver's own process
@@ -153,16 +155,20 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Offset], end: dict[str, Offset]) -> list[InputPartition]:
         pieces, version = self._pieces(start, end), end[CATALOG]["version"]
+        # Now that the offsets of the batch are on disk: what is registered from now on knows that it is read
+        # without it, and what was registered before is in the routing.
+        routing = needed(Path(self.reading.routing))
         ahead, ticket, ready = self._ahead, new_ticket(), False
         if ahead is not None and ahead.is_between(start, end):
             ticket, ready = ahead.ticket, ahead.offered.result()
         if all(getattr(reader, "complete", False) for reader in self.readers):
             self._ahead = self._look_ahead(end, ticket)
         if self.reading.together:
-            return [StreamPieces(pieces, version, self.reading.near, ticket, ready)]
+            return [StreamPieces(pieces, version, routing, self.reading.near, ticket, ready)]
         # A new version of the catalog is told to the shards even if there is nothing else to tell.
-        runs = spread(pieces, self.reading.tasks) or [[]]
-        return [StreamPieces(some, version, self.reading.near) for some in runs]
+        tasks = width_in(Path(self.reading.run.folder), self.reading.tasks)
+        runs = spread(pieces, tasks) or [[]]
+        return [StreamPieces(some, version, routing, self.reading.near) for some in runs]
 
     def _pieces(self, start: dict[str, Offset], end: dict[str, Offset]) -> list[Piece]:
         pieces: list[Piece] = []
@@ -182,7 +188,7 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if not self.reading.ahead or until == begin:
                 return False
             try:
-                made = self._parcels(self._pieces(begin, until), version)
+                made = self._parcels(self._pieces(begin, until), version, None)
                 for host, parcels in zip(self._met(), made, strict=True):
                     host.offer_next(ticket, parcels, after=after)
             except (OSError, KeldaError):
@@ -201,9 +207,9 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._hosts = [Host(run, shard, start=False) for shard in range(run.setup.shards)]
         return self._hosts
 
-    def _parcels(self, pieces: list[Piece], version: int) -> list[list[bytes]]:
+    def _parcels(self, pieces: list[Piece], version: int, need: Change | None) -> list[list[bytes]]:
         """For each shard, one parcel of each thread."""
-        setup, routing = self.reading.run.setup, routing_of(self.reading.routing)
+        setup, routing = self.reading.run.setup, routing_of(self.reading.routing, need)
 
         def parcels(some: list[Piece]) -> list[bytes]:
             return ingest(some, setup.streams, routing, setup.shards, version)
@@ -218,13 +224,13 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
         run, ticket = self.reading.run, partition.ticket
         keys = shard_keys(run.setup.shards)
         if ticket is None:
-            for key, parcels in zip(keys, self._parcels(partition.pieces(), partition.version), strict=True):
+            for key, parcels in zip(keys, self._parcels(*partition.to_read), strict=True):
                 for parcel in parcels:
                     yield key, parcel
             return
         if not (partition.ready and self._all_have(ticket)):
             batch = current_batch()
-            for shard, parcels in enumerate(self._parcels(partition.pieces(), partition.version)):
+            for shard, parcels in enumerate(self._parcels(*partition.to_read)):
                 at_host(run, shard, partial(Host.offer, ticket=ticket, parcels=parcels, batch=batch))
         for key in keys:
             yield key, ticket
@@ -260,25 +266,32 @@ class Ahead:
 
 
 class StreamPieces(InputPartition):
-    """The pieces that one task reads, and the version of the catalog that holds for them. With a `ticket` the
-    parcels go to the hosts, which have them already if it is `ready`."""
+    """The pieces that one task reads, the version of the catalog that holds for them, and the routing that it
+    needs. With a `ticket` the parcels go to the hosts, which have them already if it is `ready`."""
 
     def __init__(
         self,
         pieces: list[Piece],
         version: int,
+        routing: Change,
         near: bool = False,
         ticket: bytes | None = None,
         ready: bool = False,
     ) -> None:
-        data = pickle.dumps(pieces, pickle.HIGHEST_PROTOCOL)
+        data = wire.encode(pieces)
         # Compressed for the way to another machine.
         super().__init__(data if near else zstandard.compress(data, 1))
-        self.version, self.near, self.ticket, self.ready = version, near, ticket, ready
+        self.version, self.routing = version, routing
+        self.near, self.ticket, self.ready = near, ticket, ready
 
     def pieces(self) -> list[Piece]:
-        pieces: list[Piece] = pickle.loads(self.value if self.near else zstandard.decompress(self.value))
+        data = self.value if self.near else zstandard.decompress(self.value)
+        pieces: list[Piece] = wire.decode(data, "a piece of a stream")
         return pieces
+
+    @property
+    def to_read(self) -> tuple[list[Piece], int, Change]:
+        return self.pieces(), self.version, self.routing
 
 
 FEWEST_RECORDS = 4_000  # a task costs tens of milliseconds: as much as reading this many records
@@ -311,17 +324,9 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="kelda-read")
 
 
-_routings: dict[str, tuple[tuple[int, int], Routing]] = {}
-
-
-def routing_of(path: str) -> Routing:
+def routing_of(path: str, need: Change | None = None) -> Routing:
     """The routing in a file: that of the last change at least, since changes come before their batches."""
-    about = Path(path).stat()
-    changed = (about.st_mtime_ns, about.st_ino)  # each change is another file under the same name
-    if path not in _routings or _routings[path][0] != changed:
-        _routings.clear()
-        _routings[path] = (changed, pickle.loads(Path(path).read_bytes()))
-    return _routings[path][1]
+    return routing_in(Path(path), need)
 
 
 def source_for(reading: Reading) -> type[DataSource]:

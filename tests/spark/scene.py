@@ -56,8 +56,8 @@ def hosts() -> dict[int, int]:
 
 def sockets(run: str) -> list[str]:
     """The sockets of a run's hosts."""
-    folder = Path(tempfile.gettempdir(), f"kelda-hosts-{os.getuid()}")
-    return [path.name for path in folder.glob(f"*-{run[:12]}-*.sock")] if folder.exists() else []
+    folder = Path(tempfile.gettempdir(), f"kelda-hosts-{os.geteuid()}-{run[:12]}")
+    return [path.name for path in folder.glob("*.sock")] if folder.exists() else []
 
 
 def until(true: Callable[[], object], what: str, patience: float = PATIENCE) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from kelda.shards.catalog import CatalogFolder, Register
 from kelda.shards.parcel import unpack
 from kelda.shards.planner import Setup
 from kelda.shards.routing import Routing
+from kelda.shards.routing_file import RoutingFile
 from kelda.spark.host import Run
 from kelda.spark.keys import shard_keys, spark_hash
 from kelda.spark.source import CATALOG, Reading, StreamPieces, Streams
@@ -36,7 +36,7 @@ def reading(tmp_path: Path) -> Reading:
     )
     routing = Routing()
     routing.everything("http://ex/a", 2)
-    (tmp_path / "routing").write_bytes(pickle.dumps(routing))
+    RoutingFile(tmp_path / "routing", "run").write(routing)
     run = Run("run", Setup(streams, shards=3), str(tmp_path))
     return Reading(run, batch_events=150, tasks=2, routing=str(tmp_path / "routing"))
 
