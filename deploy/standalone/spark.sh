@@ -1,11 +1,17 @@
 #!/bin/sh
 # A Spark standalone cluster from the PySpark that Kelda is installed with: no other download.
 #
+#   spark.sh secret                              make the secret that all machines share, and say where it is
+#   spark.sh conf FOLDER                         write spark-defaults.conf with it there, for the driver
 #   spark.sh start master                        on one machine
 #   spark.sh start worker spark://HOST:7077      on each machine that is to work
 #   spark.sh stop  master|worker
 #   spark.sh run   master|worker [URL]           in the foreground, for systemd or a terminal
 #   spark.sh status
+#
+# Whoever can speak to Spark can run programs as its user. So nobody is spoken to who does not have the secret,
+# and what is said is encrypted (spark.authenticate, spark.network.crypto.enabled). Make the secret on one
+# machine, and copy the file to the same place on the others, readable by that user alone.
 #
 # Settings, by the environment:
 #   PYTHON         the interpreter that Kelda is installed in          (python3)
@@ -13,16 +19,62 @@
 #   SPARK_PORT     of the master                                       (7077)
 #   WORKER_CORES   cores that a worker gives away                      (all)
 #   WORKER_MEMORY  memory that it gives away to JVMs, such as 4g       (all but 1 GB)
-#   KELDA_RUN      where logs, process ids and scratch files are       (/tmp/kelda-spark-$USER)
+#   KELDA_RUN      where logs, process ids and scratch files are       (~/.local/state/kelda/spark)
+#   KELDA_SECRET   the file with the secret                            ($KELDA_RUN/secret)
 set -eu
+umask 077
 
 PYTHON=${PYTHON:-python3}
 SPARK_HOST=${SPARK_HOST:-127.0.0.1}
 SPARK_PORT=${SPARK_PORT:-7077}
-KELDA_RUN=${KELDA_RUN:-/tmp/kelda-spark-$(id -un)}
+KELDA_RUN=${KELDA_RUN:-${XDG_STATE_HOME:-${HOME:?set KELDA_RUN}/.local/state}/kelda/spark}
+KELDA_SECRET=${KELDA_SECRET:-$KELDA_RUN/secret}
 
-usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 [ $# -ge 1 ] || usage
+
+fail() { echo "error: $*" >&2; exit 1; }
+
+ours() { # folder: makes it, for this user alone; refuses one that somebody else has made
+    mkdir -p "$1"
+    [ ! -L "$1" ] && [ -O "$1" ] || fail "$1 is a link or belongs to another user; set KELDA_RUN to a folder of your own"
+    chmod 700 "$1"
+}
+
+secret() { # makes the secret, if there is none
+    ours "$KELDA_RUN"
+    if [ ! -e "$KELDA_SECRET" ]; then
+        made=$(mktemp "$KELDA_SECRET.XXXXXX")
+        head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' >"$made"
+        ln "$made" "$KELDA_SECRET" 2>/dev/null || true # somebody may have been faster: his holds
+        rm -f "$made"
+    fi
+    echo "the secret is in $KELDA_SECRET; copy it to the other machines"
+}
+
+read_secret() { # into SECRET
+    [ -s "$KELDA_SECRET" ] || fail "there is no secret in $KELDA_SECRET: copy it from the master's machine, where" \
+        "'$0 secret' makes it"
+    [ -O "$KELDA_SECRET" ] || fail "$KELDA_SECRET belongs to another user"
+    [ -z "$(find "$KELDA_SECRET" -perm /077)" ] || fail "others can read $KELDA_SECRET: chmod 600 it, after making" \
+        "another if they may have"
+    SECRET=$(cat "$KELDA_SECRET")
+}
+
+conf() { # folder
+    read_secret
+    mkdir -p "$1"
+    part=$(mktemp "$1/.spark-defaults.XXXXXX")
+    cat "$(dirname "$0")/spark-defaults.conf" >"$part"
+    printf '\nspark.authenticate.secret         %s\n' "$SECRET" >>"$part"
+    mv "$part" "$1/spark-defaults.conf"
+    echo "$1/spark-defaults.conf is written, for this user alone"
+}
+
+case $1 in
+secret) secret; exit ;;
+conf) [ $# -eq 2 ] || usage; conf "$2"; exit ;;
+esac
 
 SPARK_HOME=$("$PYTHON" -c 'import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent)') || {
     echo "error: $PYTHON has no PySpark; set PYTHON to the interpreter that Kelda is installed in" >&2
@@ -36,7 +88,14 @@ SPARK_WORKER_OPTS=${SPARK_WORKER_OPTS:-"-Dspark.worker.cleanup.enabled=true -Dsp
 export SPARK_HOME SPARK_LOCAL_IP SPARK_LOCAL_DIRS SPARK_DAEMON_MEMORY SPARK_WORKER_OPTS
 
 run() { # kind [url]
-    mkdir -p "$KELDA_RUN" "$SPARK_LOCAL_DIRS"
+    ours "$KELDA_RUN"
+    mkdir -p "$SPARK_LOCAL_DIRS"
+    [ "$1" != master ] || secret
+    read_secret
+    # By the environment, which only this user can look at; arguments everybody sees.
+    _SPARK_AUTH_SECRET=$SECRET
+    SPARK_DAEMON_JAVA_OPTS="${SPARK_DAEMON_JAVA_OPTS:-} -Dspark.authenticate=true -Dspark.network.crypto.enabled=true"
+    export _SPARK_AUTH_SECRET SPARK_DAEMON_JAVA_OPTS
     case $1 in
     master)
         exec "$SPARK_HOME/bin/spark-class" org.apache.spark.deploy.master.Master \
@@ -64,7 +123,8 @@ start() { # kind [url]
         echo "$1 runs already (process $pid)"
         return
     fi
-    mkdir -p "$KELDA_RUN"
+    ours "$KELDA_RUN"
+    [ "$1" = master ] || read_secret
     log=$KELDA_RUN/$1.log
     nohup "$0" run "$@" >"$log" 2>&1 </dev/null &
     pid=$!

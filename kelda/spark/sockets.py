@@ -21,6 +21,7 @@ from kelda.rdf import wire
 from kelda.spark.private import check_private
 
 LONGEST = 1 << 36  # bytes of a message
+SMALL = 1 << 16  # up to this it is copied together: cheaper than to send piece by piece
 
 _LENGTH = struct.Struct("!Q")
 _PEER = struct.Struct("3i")  # process, user, group
@@ -94,8 +95,9 @@ def short(path: str | Path) -> Iterator[str]:
 def send(to: socket.socket, message: Any) -> None:
     """A message, whole."""
     pieces = wire.pieces(message)
-    to.sendall(_LENGTH.pack(sum(len(piece) for piece in pieces)))
-    for piece in pieces:
+    size = sum(len(piece) for piece in pieces)
+    pieces.insert(0, _LENGTH.pack(size))
+    for piece in pieces if size > SMALL else [b"".join(pieces)]:
         to.sendall(piece)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import subprocess
 import time
 from pathlib import Path
@@ -22,6 +23,9 @@ spark.driver.bindAddress 127.0.0.1
 spark.executor.memory 512m
 spark.executor.cores 1
 spark.executor.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+spark.authenticate true
+spark.authenticate.secret {secret}
+spark.network.crypto.enabled true
 """
 
 
@@ -31,7 +35,7 @@ class Cluster:
     def __init__(self, folder: Path, mark: str) -> None:
         self.folder, self.mark = folder, mark
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "spark-defaults.conf").write_text(DEFAULTS)
+        (folder / "spark-defaults.conf").write_text(DEFAULTS.format(secret=secrets.token_hex(32)))
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._started = 0
         log, _ = self._start("master", "deploy.master.Master", "--port", "0", "--webui-port", "0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -35,7 +36,9 @@ def test_all_pods_see_the_shared_volume_under_one_path(manifest: dict[str, dict[
     pod = manifest["StatefulSet"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     claims = {
-        v["name"]: v["persistentVolumeClaim"]["claimName"] for v in pod["volumes"] if "configMap" not in v
+        v["name"]: v["persistentVolumeClaim"]["claimName"]
+        for v in pod["volumes"]
+        if "persistentVolumeClaim" in v
     }
     mounts = {m["name"]: m["mountPath"] for m in container["volumeMounts"]}
     given = settings(manifest["ConfigMap"]["data"]["spark-defaults.conf"])
@@ -79,6 +82,68 @@ def test_the_script_can_be_read_and_says_how_it_is_used() -> None:
     assert told.returncode == 2 and "spark.sh start master" in told.stderr
 
 
+def script(*words: str, **scene: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [SCRIPT, *words], env=os.environ | scene, capture_output=True, text=True, timeout=60
+    )
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_all_that_speak_to_spark_need_the_secret(manifest: dict[str, dict[str, Any]]) -> None:
+    standalone = settings((DEPLOY / "standalone" / "spark-defaults.conf").read_text())
+    pods = settings(manifest["ConfigMap"]["data"]["spark-defaults.conf"])
+    for given in (standalone, pods):
+        assert given["spark.authenticate"] == given["spark.network.crypto.enabled"] == "true"
+        assert "spark.authenticate.secret" not in given, "it is nobody's but the one who makes it"
+    pod = manifest["StatefulSet"]["spec"]["template"]["spec"]
+    (volume,) = (v for v in pod["volumes"] if "secret" in v)
+    name = volume["secret"]["secretName"]
+    (mount,) = (m for m in pod["containers"][0]["volumeMounts"] if m["name"] == volume["name"])
+    assert pods[f"spark.kubernetes.executor.secrets.{name}"] == mount["mountPath"]
+    assert pods["spark.authenticate.secret.file"] == mount["mountPath"] + "/secret"
+    assert volume["secret"]["defaultMode"] == 0o440
+    text = (DEPLOY / "kubernetes" / "kelda.yaml").read_text()
+    assert f"create secret generic {name} --from-literal=secret=" in text, "how it is made"
+
+
+def test_the_image_lets_nobody_write_the_package() -> None:
+    lines = (DEPLOY / "kubernetes" / "Dockerfile").read_text().splitlines()
+    modes = [word for line in lines if "chmod" in line for word in line.split()]
+    assert not [word for word in modes if "+" in word or word in ("777", "775", "666")]
+    assert lines.index("USER spark") > max(i for i, line in enumerate(lines) if "pip install" in line)
+    assert [line for line in lines if line.startswith("USER ")][-1] == "USER spark"
+
+
+def test_the_script_keeps_its_files_to_itself(tmp_path: Path) -> None:
+    assert "/tmp" not in SCRIPT.read_text()
+    made = script("secret", KELDA_RUN="", XDG_STATE_HOME=str(tmp_path))
+    folder = tmp_path / "kelda" / "spark"
+    assert made.returncode == 0, made.stderr
+    secret = (folder / "secret").read_text()
+    assert len(secret) == 64 and secret not in made.stdout
+    assert mode(folder) == 0o700 and mode(folder / "secret") == 0o600
+    assert sorted(path.name for path in folder.iterdir()) == ["secret"]
+    script("secret", KELDA_RUN=str(folder))
+    assert (folder / "secret").read_text() == secret, "made once"
+
+    assert script("conf", str(tmp_path / "etc"), KELDA_RUN=str(folder)).returncode == 0
+    conf = tmp_path / "etc" / "spark-defaults.conf"
+    assert settings(conf.read_text())["spark.authenticate.secret"] == secret and mode(conf) == 0o600
+
+    other = tmp_path / "other"
+    told = script("start", "worker", "spark://127.0.0.1:1", KELDA_RUN=str(other), PYTHON=sys.executable)
+    assert told.returncode == 1 and "copy it from the master's machine" in told.stderr
+    (folder / "secret").chmod(0o644)
+    told = script("conf", str(other), KELDA_RUN=str(folder))
+    assert told.returncode == 1 and "others can read" in told.stderr
+    (tmp_path / "link").symlink_to(folder)
+    told = script("secret", KELDA_RUN=str(tmp_path / "link"))
+    assert told.returncode == 1 and "set KELDA_RUN to a folder of your own" in told.stderr
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_master_and_a_worker_come_and_go(tmp_path: Path) -> None:
@@ -88,17 +153,17 @@ def test_a_master_and_a_worker_come_and_go(tmp_path: Path) -> None:
     scene = os.environ | {"PYTHON": sys.executable, "SPARK_PORT": port, "KELDA_RUN": str(tmp_path)}
     scene |= {"WORKER_CORES": "1", "WORKER_MEMORY": "600m"}
 
-    def script(*words: str) -> str:
+    def told(*words: str) -> str:
         return subprocess.run(
             [SCRIPT, *words], env=scene, capture_output=True, text=True, check=True, timeout=150
         ).stdout
 
     try:
-        assert "master is up" in script("start", "master")
-        assert "worker is up" in script("start", "worker", f"spark://127.0.0.1:{port}")
-        assert "not running" not in script("status")
-        assert "runs already" in script("start", "master")
+        assert "master is up" in told("start", "master")
+        assert "worker is up" in told("start", "worker", f"spark://127.0.0.1:{port}")
+        assert "not running" not in told("status")
+        assert "runs already" in told("start", "master")
     finally:
-        stopped = script("stop", "worker") + script("stop", "master")
+        stopped = told("stop", "worker") + told("stop", "master")
     assert stopped == "worker stopped\nmaster stopped\n"
-    assert script("status") == "master: not running\nworker: not running\n"
+    assert told("status") == "master: not running\nworker: not running\n"

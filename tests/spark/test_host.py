@@ -9,19 +9,21 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from kelda.errors import IdCollisionError, WireError
+from kelda.errors import IdCollisionError, KeldaError, UsageError, WireError
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary
 from kelda.runner.job import QuerySpec, StreamSource
-from kelda.shards.catalog import CatalogFolder
+from kelda.shards import seen
+from kelda.shards.catalog import CatalogFolder, Drop
 from kelda.shards.ingest import encoded
 from kelda.shards.merge import merge
-from kelda.shards.parcel import cut, pack
+from kelda.shards.parcel import cut, pack, unpack
 from kelda.shards.planner import Planner, Setup
 from kelda.shards.shard import Outcome
 from kelda.spark import host as hosts
@@ -263,3 +265,58 @@ def test_connections_of_earlier_runs_are_let_go(work: Work, monkeypatch: pytest.
     assert hosts.host_of(work.run, 0) is host
     assert hosts.host_of(work.run, 0, anew=True) is not host
     assert list(hosts._hosts) == [(work.run.id, 0)]
+
+
+def test_a_host_is_asked_for_nothing_else(work: Work) -> None:
+    host = Host(work.run, 0)
+    for what in ("answer", "_step", "__init__", "run"):
+        with pytest.raises(UsageError, match="cannot be asked"):
+            host._ask(what)
+
+
+def test_a_registration_that_is_seen_late_is_not_lost(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Host(work.run, 0)
+    work.keep(taken(host, work, 0))
+    dropped = [Drop("q")]
+    (parcel,) = work.parcel(1)
+    newer = pack(unpack(parcel)[1], Dictionary(), 2)  # a batch for which version 2 holds
+    with ThreadPoolExecutor(1) as thread:
+        taking = thread.submit(host.take, 1, work.stamp, [newer])
+        time.sleep(0.3)
+        assert not taking.done(), "it waits for the entry"
+        CatalogFolder(work.run.catalog).add(dropped)
+        reply = taking.result(10)
+    assert reply is not None and reply.version == 2
+    assert answers(work, reply) == []
+
+    # What never comes is an error, for which the task is run again.
+    monkeypatch.setattr(seen, "PATIENCE", 0.1)
+    os.kill(host_process(host), signal.SIGKILL)
+    assert gone(host_process(host))
+    host = Host(work.run, 0)  # another: it has the patience that was set here
+    host.stand_up(work.stamp, work.memory, work.segments)
+    later = pack(unpack(parcel)[1], Dictionary(), 3)
+    with pytest.raises(KeldaError, match="version 3 of the catalog did not come to be seen"):
+        host.take(1, work.stamp, [later])
+    assert host.take(1, work.stamp, [newer]) is None, "it does not say that it has what it has not"
+
+
+def test_a_host_whose_shard_has_moved_lets_go(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosts, "LINGER", 0.3)
+    host = Host(work.run, 0)
+    work.keep(taken(host, work, 0))
+    process = host_process(host)
+    commits = Path(work.run.folder, "spark", "commits")
+    commits.mkdir(parents=True)
+    for batch in range(hosts.BEHIND):
+        (commits / str(batch)).touch()
+    assert not gone(process, 1.5), "so far it is one of those that were committed"
+    (commits / str(hosts.BEHIND)).touch()
+    until = time.monotonic() + 1.0
+    while time.monotonic() < until:  # who is asked is not left behind, whatever is committed
+        assert not host.has(b"anything")
+        time.sleep(0.05)
+    assert gone(process) and not Path(host.path).exists()
+    # If the shard comes back, there is another host, which stands up.
+    again = Host(work.run, 0)
+    assert answers(work, taken(again, work, 1))

@@ -9,17 +9,19 @@ from pathlib import Path
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from kelda.errors import InputError
+from kelda.errors import InputError, KeldaError
 from kelda.runner.job import QuerySpec, StreamSource
 from kelda.runner.sources import Offset, Piece
-from kelda.shards.catalog import CatalogFolder, Register
+from kelda.shards import seen
+from kelda.shards.catalog import CatalogFolder, Register, whole
 from kelda.shards.parcel import unpack
 from kelda.shards.planner import Setup
 from kelda.shards.routing import Routing
-from kelda.shards.routing_file import RoutingFile
+from kelda.shards.routing_file import Change, RoutingFile
 from kelda.spark.host import Run
 from kelda.spark.keys import shard_keys, spark_hash
 from kelda.spark.source import CATALOG, Reading, StreamPieces, Streams
+from kelda.spark.width import Width
 
 Offsets = dict[str, Offset]
 
@@ -140,3 +142,30 @@ def test_each_shard_has_a_partition_of_its_own(shards: int) -> None:
 def test_the_hash_is_that_of_spark() -> None:
     # what SELECT hash(0), hash(1) says in Spark SQL
     assert [spark_hash(n) for n in (0, 1)] == [933211791, -559580957]
+
+
+def test_a_batch_is_cut_as_wide_as_the_cluster_is_then(reading: Reading, tmp_path: Path) -> None:
+    wide = stream(tmp_path / "wide.tsnt", 60_000)
+    reading = replace(reading, run=replace(reading.run, setup=Setup((wide,))), batch_events=30_000)
+    reader, width = Streams(reading), Width(Path(reading.run.folder))
+    first, second, *_ = batches(reader)
+    assert len(reader.partitions(*first)) == 2, "as at the start, if nobody has told"
+    for tasks in (4, 3, 1):
+        width.tell(tasks)
+        assert len(reader.partitions(*second)) == tasks
+    whole(tmp_path / "width", b"damaged")
+    assert len(reader.partitions(*second)) == 2
+
+
+def test_a_task_waits_for_the_routing_that_its_batch_needs(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Streams(reading)
+    start, end = batches(reader)[0]
+    (partition,) = reader.partitions(start, end)
+    assert isinstance(partition, StreamPieces)
+    assert partition.routing == Change("run", 1)
+    monkeypatch.setattr(seen, "PATIENCE", 0.05)
+    partition.routing = Change("run", 2)  # as if this machine saw the one before
+    with pytest.raises(KeldaError, match="change 2 of the routing did not come to be seen"):
+        list(reader.read(partition))
