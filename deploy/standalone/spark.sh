@@ -37,7 +37,8 @@ fail() { echo "error: $*" >&2; exit 1; }
 
 ours() { # folder: makes it, for this user alone; refuses one that somebody else has made
     mkdir -p "$1"
-    [ ! -L "$1" ] && [ -O "$1" ] || fail "$1 is a link or belongs to another user; set KELDA_RUN to a folder of your own"
+    [ ! -L "$1" ] && [ -O "$1" ] ||
+        fail "$1 is a link or belongs to another user; set KELDA_RUN to a folder of your own"
     chmod 700 "$1"
 }
 

@@ -125,6 +125,8 @@ def start(master: str, *, java_options: str | None = None) -> SparkSession:
     if local:
         # Listen to this machine alone.
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
+        # And of this machine to nobody else: Spark makes a secret of its own, which only its processes have.
+        settings["spark.authenticate"] = "true"
         # Scratch files, all in one folder that goes with the process. (On a cluster, its own settings say.)
         settings["spark.local.dir"] = str(scratch() / "local")
         settings |= filesystem.settings()
