@@ -47,6 +47,7 @@ from kelda.spark.private import make_private
 from kelda.spark.sockets import accept, answer, ask, connect, listen
 
 PATIENCE = 60.0  # seconds for a new host to open its door
+AGAIN = 5.0  # seconds after which another is started, if there is none to be seen
 LINGER = 3.0  # seconds for which a host is not asked, and
 BEHIND = 3  # batches that are committed without it: then its shard is elsewhere
 EXECUTOR = "KELDA_EXECUTOR"  # environment variable of workers: the process that they work for
@@ -125,30 +126,29 @@ class Host:
     def __init__(self, run: Run, shard: int, *, start: bool = True, path: str | None = None) -> None:
         self.run, self.shard = run, shard
         self._executor = int(os.environ.get(EXECUTOR) or os.getppid())
-        self.path = path or self._door(start)
+        self.path = path or self._door()
         self._socket = self._connect(start)
 
-    def _door(self, start: bool) -> str:
-        folder = hosts_folder(self.run)
-        if start:
-            make_private(folder)
-        return str(folder / f"{self._executor}-{self.shard}.sock")
+    def _door(self) -> str:
+        return str(hosts_folder(self.run) / f"{self._executor}-{self.shard}.sock")
 
     def _connect(self, start: bool) -> socket.socket:
-        until = time.monotonic() + PATIENCE
-        started = False
+        until, again = time.monotonic() + PATIENCE, 0.0
         while True:
             try:
                 return connect(self.path)
-            except (FileNotFoundError, ConnectionRefusedError):
+            except (FileNotFoundError, ConnectionRefusedError) as problem:
+                now = time.monotonic()
                 if not start:
                     raise ConnectionRefusedError(f"there is no host of shard {self.shard}") from None
-                if not started:
-                    Path(self.path).unlink(missing_ok=True)
-                    _start(self.path, self.run, self.shard, self._executor)
-                    started = True
-                elif time.monotonic() > until:
+                if now > until:
                     raise KeldaError(f"the host of shard {self.shard} did not start: {self.path}") from None
+                if now > again:
+                    if isinstance(problem, ConnectionRefusedError):  # the door of one that has died
+                        Path(self.path).unlink(missing_ok=True)
+                    make_private(Path(self.path).parent)  # others may have cleared it away
+                    _start(self.path, self.run, self.shard, self._executor)
+                    again = now + AGAIN
                 time.sleep(0.005)
 
     def take(self, batch: int, before: Stamp, parcels: list[bytes]) -> Reply | None:

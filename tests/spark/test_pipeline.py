@@ -8,7 +8,9 @@ import re
 import signal
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from kelda.engine.answer import Answer
@@ -21,6 +23,7 @@ from kelda.spark.host import AtHost, Run
 from kelda.spark.pipeline import Batch, Figures, Pipeline
 from kelda.spark.run import Ledger, run
 from kelda.spark.session import scratch
+from kelda.spark.width import width_in
 from tests.spark.scene import MASTER, PATIENCE, Told, hosts, until
 
 spark = pytest.mark.spark
@@ -297,6 +300,23 @@ def test_a_query_that_was_refused_can_be_registered_when_it_is_mended(tmp_path: 
     assert again.queries == ["q"] and "over 2 shards by ?o" in again.explain("q")
     again.drop("q")
     assert Pipeline(job.streams, tmp_path / "checkpoint", shards=2).queries == []
+
+
+class Results:
+    """A batch without rows, from a cluster of so many cores."""
+
+    def __init__(self, cores: int) -> None:
+        self.sparkSession = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=cores))
+
+    def toArrow(self) -> pa.Table:
+        return pa.table({"told": pa.array([], pa.binary())})
+
+
+def test_the_source_learns_how_wide_the_cluster_is(tmp_path: Path) -> None:
+    pipeline = Pipeline([StreamSource("http://ex/s", "push:", format="tsnt")], tmp_path)
+    for batch, cores in enumerate((2, 2, 6, 4)):  # executors join and leave
+        pipeline._batch(Results(cores), batch)  # type: ignore[arg-type]
+        assert width_in(tmp_path, 1) == cores
 
 
 def test_figures_for_machines() -> None:
