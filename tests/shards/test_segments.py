@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,15 @@ from kelda.engine.answer import Answer
 from kelda.engine.intervals import StreamRows
 from kelda.engine.nodes import Step
 from kelda.engine.segments import Segment, pack_rows, pack_step, unpack_rows
+from kelda.errors import WireError
 from kelda.rdf.dictionary import Dictionary
 from kelda.runner.job import QuerySpec
 from kelda.shards.catalog import Catalog, Drop, Pause
 from kelda.shards.local import Kept, LocalShards
+from kelda.shards.shard import Shard
 from tests.engine.random_queries import STREAMS
 from tests.engine.test_batching import bag
+from tests.hostile import Touch
 from tests.shards.worlds import PREFIX, event, setup, write_stored
 
 STREAM, OVER = STREAMS
@@ -191,3 +195,32 @@ def test_of_a_large_batch_and_a_small_window_the_end_is_kept(window: str) -> Non
             local.crash()
         found[crashing] = bag(answers + local.push({STREAM: READING[100:]}, ends=[STREAM]))
     assert found[True] == found[False]
+
+
+def test_what_lies_in_a_checkpoint_is_not_run(tmp_path: Path) -> None:
+    given = setup(1)
+    shards = LocalShards(given)
+    text = PREFIX + "SELECT ?x ?y { STREAM :a [RANGE 5ms] { ?x :p ?y } }"
+    shards.apply([shards.planner.plan(QuerySpec("q", text))])
+    shards.push({STREAM: [event(i, "n", "p", i) for i in range(1, 9)]}, heartbeats={OVER: 8})
+    (kept,) = shards.kept
+    assert kept.memory is not None and kept.segments
+    touched = tmp_path / "touched"
+    hostile = pickle.dumps(Touch(touched))
+
+    def stand_up(memory: bytes, segments: dict[int, tuple[int, bytes]]) -> Shard:
+        return Shard.stand_up(0, given, shards.catalog, 0, memory, segments)
+
+    assert stand_up(kept.memory, kept.segments).evaluator.now == shards.shards[0].evaluator.now
+    with pytest.raises(WireError, match="what a shard keeps is not in Kelda's form"):
+        stand_up(hostile, kept.segments)
+    with pytest.raises(WireError, match="a segment of a window is not in Kelda's form"):
+        stand_up(kept.memory, {n: (version, hostile) for n, (version, _) in kept.segments.items()})
+    assert not touched.exists()
+
+
+def test_columns_that_do_not_fit_together_do_not_reach_a_kernel() -> None:
+    column = np.arange(1, 6)
+    packed = pack_rows(StreamRows(column, column, column, column, column, column))
+    with pytest.raises(WireError, match="do not fit together"):
+        unpack_rows((*packed[:-1], column[:2]))
