@@ -84,9 +84,14 @@ def shared(cls: C) -> C:
 
 
 def _plain(cls: C, *, shared: bool) -> C:
-    names = [f.name for f in fields(cls)] if is_dataclass(cls) else list(cls._fields)  # type: ignore[attr-defined]
-    get = attrgetter(*names)
-    count, name = len(names), cls.__name__
+    by_name: list[str] = []
+    if is_dataclass(cls):
+        names = [f.name for f in fields(cls) if not f.kw_only]
+        by_name = [f.name for f in fields(cls) if f.kw_only]
+    else:
+        names = list(cls._fields)  # type: ignore[attr-defined]
+    get = attrgetter(*names, *by_name)
+    first, count, name = len(names), len(names) + len(by_name), cls.__name__
 
     def apart(thing: Any) -> list[Any]:
         return list(get(thing)) if count > 1 else [get(thing)]
@@ -94,7 +99,9 @@ def _plain(cls: C, *, shared: bool) -> C:
     def together(parts: list[Any]) -> Any:
         if len(parts) != count:
             raise ValueError(f"a {name} of {len(parts)} parts, not {count}")
-        return cls(*parts)
+        if not by_name:
+            return cls(*parts)
+        return cls(*parts[:first], **dict(zip(by_name, parts[first:], strict=True)))
 
     _know(cls, name, apart, together, shared)
     return cls

@@ -6,7 +6,7 @@ import ast
 import os
 import pickle
 from collections import Counter, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,25 @@ def test_objects_of_known_classes() -> None:
     again = wire.decode(wire.encode(Entries(ids, texts, ids)))
     assert isinstance(again, Entries) and (again.texts == texts).all()
     assert wire.decode(wire.encode([np.int64(5), np.float64(0.5), np.bool_(True)])) == [5, 0.5, True]
+
+
+@wire.plain
+@dataclass(frozen=True)
+class Base:
+    a: int
+    b: int = field(default=2, kw_only=True)
+
+
+@wire.plain
+@dataclass(frozen=True)
+class Derived(Base):
+    c: int = 3
+    d: int = field(default=4, kw_only=True)
+
+
+def test_fields_that_are_given_by_name() -> None:
+    for thing in (Base(1), Base(1, b=7), Derived(1), Derived(1, 2, b=3, d=5)):
+        assert wire.decode(wire.encode(thing)) == thing
 
 
 @dataclass
