@@ -285,27 +285,26 @@ def _arrays(data: memoryview, at: int, shapes: list[list[Any]]) -> list[np.ndarr
     return found
 
 
-def decode(data: Buffer, what: str = "what was sent") -> Any:
-    """What `encode` was given. `what` the bytes are is said if they are not that."""
+WAY_OUT = (
+    "it is damaged, or another version of Kelda wrote it; go on with that version, or delete the checkpoint "
+    "folder to start from the beginning"
+)
+
+
+def decode(data: Buffer, what: str = "what was sent", way_out: str = WAY_OUT) -> Any:
+    """What `encode` was given. `what` the bytes are is said if they are not that, and the way out."""
     view = memoryview(data).cast("B")
     if bytes(view[: len(MAGIC)]) != MAGIC:
-        raise WireError(f"{what} is not in Kelda's form: {WAY_OUT}")
+        raise WireError(f"{what} is not in Kelda's form: {way_out}")
     form = bytes(view[len(MAGIC) : len(MAGIC) + 1])
     if form != bytes([FORM]):
         which = str(form[0]) if form else "(none)"
-        raise WireError(f"{what} is in form {which}, and this version reads form {FORM}: {WAY_OUT}")
+        raise WireError(f"{what} is in form {which}, and this version reads form {FORM}: {way_out}")
     try:
         return _Reader(view[len(MAGIC) + 1 :]).values()
     except WireError:
         raise
     except Exception as problem:
         # msgpack, numpy and the classes themselves each have their own ways to say that it is no good.
-        raise WireError(
-            f"{what} cannot be read ({type(problem).__name__}: {problem}): {WAY_OUT}"
-        ) from problem
-
-
-WAY_OUT = (
-    "it is damaged, or another version of Kelda wrote it; go on with that version, or delete the checkpoint "
-    "folder to start from the beginning"
-)
+        why = f"{type(problem).__name__}: {problem}"
+        raise WireError(f"{what} cannot be read ({why}): {way_out}") from problem

@@ -81,13 +81,15 @@ def routing_in(path: Path, at_least: Change | None = None) -> Routing:
         try:
             about = path.stat()
             seen = (about.st_mtime_ns, about.st_ino, about.st_size)
-            if path not in _read or _read[path][0] != seen:
+            last = _read.get(path)
+            if last is None or last[0] != seen:
                 run, number, rules = wire.decode(path.read_bytes(), f"the routing in {path}")
+                last = (seen, Change(run, number), Routing.of(rules))
                 _read.clear()
-                _read[path] = (seen, Change(run, number), Routing.of(rules))
+                _read[path] = last
         except FileNotFoundError:
             return None
-        _, found, routing = _read[path]
+        _, found, routing = last
         return routing if need.is_there_in(found) else None
 
     return when_seen(look, path, f"change {need.number} of the routing")

@@ -21,6 +21,7 @@ from kelda.rdf import wire
 from kelda.spark.private import check_private
 
 LONGEST = 1 << 36  # bytes of a message
+STRANGER = "the other side is no process of this version of Kelda: end it (kelda-shard-N in ps), start anew"
 SMALL = 1 << 16  # up to this it is copied together: cheaper than to send piece by piece
 
 _LENGTH = struct.Struct("!Q")
@@ -105,8 +106,8 @@ def receive(of: socket.socket) -> Any:
     """The next message; `ConnectionResetError` if there is none."""
     (size,) = _LENGTH.unpack(_exactly(of, _LENGTH.size))
     if size > LONGEST:
-        raise WireError(f"a message of {size:,} bytes: the other side does not speak as Kelda does")
-    return wire.decode(_exactly(of, size), "a message")
+        raise WireError(f"a message of {size:,} bytes: {STRANGER}")
+    return wire.decode(_exactly(of, size), "a message", STRANGER)
 
 
 def _exactly(of: socket.socket, size: int) -> bytearray:
@@ -128,7 +129,7 @@ def ask(of: socket.socket, *request: Any) -> Any:
             return body
         case ("error", str(kind), str(message)):
             raise raised(kind, message)
-    raise WireError("an answer that is none: the other side does not speak as Kelda does")
+    raise WireError(f"an answer that is none: {STRANGER}")
 
 
 def answer(guest: socket.socket, call: Callable[..., Any]) -> None:
