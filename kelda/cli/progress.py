@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from kelda.rdf.event import Reject
+from kelda.words import count
 
 REDRAW = 0.2  # seconds between two looks of the line on a terminal
 REPEAT = 5.0  # and between two lines where there is none
@@ -132,14 +133,6 @@ class RunProgress:
             streams = ", ".join(f"{n:,} on <{stream}>" for stream, n in self.late_by_stream.most_common())
             parts[-1] += f" ({streams}; a larger --lateness lets them in)"
         return f"{', '.join(parts)}, {seconds:.1f} s"
-
-
-def count(number: int, what: str) -> str:
-    """
-    >>> count(1, "answer"), count(2000, "answer")
-    ('1 answer', '2,000 answers')
-    """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def clock_time(seconds: float) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 from kelda.rdf import wire
+from kelda.rdf.times import FIRST_MS, LAST_MS, ms_to_iso
 
 Value = NamedNode | BlankNode | Literal | Triple
 XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
@@ -16,7 +17,7 @@ RDF_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
 
 
 @wire.plain
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
     """One solution of query `query` at instant `time` (ms): new ("+") or gone ("-").
 
@@ -30,6 +31,20 @@ class Answer:
     bindings: Mapping[str, Value] | None = None
     triples: tuple[Triple, ...] | None = None
     boolean: bool | None = None
+
+    def __repr__(self) -> str:
+        """
+        >>> Answer("q", 5, "+", bindings={"x": NamedNode("http://a")})
+        <Answer of 'q' at 1970-01-01T00:00:00.005Z: + ?x = <http://a>>
+        """
+        if self.bindings is not None:
+            said = ", ".join(f"?{name} = {term}" for name, term in self.bindings.items())
+        elif self.triples is not None:
+            said = " ".join(f"{t} ." for t in self.triples)
+        else:
+            said = str(self.boolean).lower()
+        at = ms_to_iso(self.time) if FIRST_MS <= self.time <= LAST_MS else str(self.time)
+        return f"<Answer of {self.query!r} at {at}: {self.sign} {said}>"
 
     def to_json(self) -> str:
         """The NDJSON line of this answer, with terms as in SPARQL 1.1 Query Results JSON.

@@ -1,32 +1,37 @@
 """The engine on Spark as a Python object: the same words as the engine in this process, and more of them.
 
-engine = kelda.connect(master="local[2]", checkpoint="state", shards=2)
-engine.stream("http://ex/posts", "folder:incoming?watch=true", format="tsnt")
-clicks = engine.stream("http://ex/clicks")                 # pushed by this program
-engine.stream("http://ex/likes", dataframe=spark.readStream..., format="tsnt")
-engine.register("SELECT ...", name="trends", sink="trends.ndjson")
-engine.start()
+    engine = kelda.SparkEngine(master="local[2]", checkpoint="state", shards=2)
+    engine.stream("http://ex/posts", "folder:incoming?watch=true", format="tsnt")
+    clicks = engine.stream("http://ex/clicks")                 # pushed by this program
+    engine.stream("http://ex/likes", dataframe=engine.spark.readStream..., format="tsnt")
+    engine.register("SELECT ...", name="trends", sink="trends.ndjson")
+    engine.start()
+
+Any thread may call anything. Nothing here is held while Spark, a callback or a full stream is waited for.
 """
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kelda.errors import UsageError
 from kelda.lang import parse
 from kelda.lang.params import term_of
 from kelda.rdf.event import Event
-from kelda.runner.engine import Payload, quads_of, to_ms
+from kelda.rdf.times import Time, duration_ms, to_ms
+from kelda.runner.engine import Payload, quads_of, unused_name
 from kelda.runner.inbox import Inbox
+from kelda.runner.instants import Instants
 from kelda.runner.job import QuerySpec, StreamSource
 from kelda.runner.sources import PushReader
 from kelda.spark.pipeline import Batch, Figures, Pipeline
+from kelda.words import count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,9 +49,9 @@ class SparkEngine:
         shards: int = 1,
         balance: str = "rotation",
         batch_events: int = 100_000,
-        t0: int = 0,
+        t0: Time = 0,
     ) -> None:
-        self.master, self._shards, self._balance, self._t0 = master, shards, balance, t0
+        self.master, self._shards, self._balance, self._t0 = master, shards, balance, to_ms(t0)
         self._batch_events = batch_events
         self._keep = checkpoint is not None
         self.folder = Path(checkpoint or tempfile.mkdtemp(prefix="kelda-checkpoint-")).absolute()
@@ -57,6 +62,14 @@ class SparkEngine:
         self._queries: dict[str, SparkQuery] = {}
         self._streams: dict[str, SparkStream] = {}
         self._running = False
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        state = "running" if self._running else "not running"
+        return (
+            f"<kelda.SparkEngine at {self.master}: {count(len(self._streams), 'stream')}, "
+            f"{count(len(self._queries), 'query')}, {state}>"
+        )
 
     def __enter__(self) -> SparkEngine:
         return self
@@ -77,8 +90,9 @@ class SparkEngine:
 
     def load(self, source: str | Path, graph: str | None = None) -> None:
         """Load an RDF file into a stored graph (None: the default graph)."""
-        self._not_yet("graphs")
-        self._graphs.append((graph, str(source)))
+        with self._lock:
+            self._not_yet("graphs")
+            self._graphs.append((graph, str(source)))
 
     def stream(
         self,
@@ -95,18 +109,20 @@ class SparkEngine:
     ) -> SparkStream:
         """Declare a stream: from an address (a file, `tail:`, `folder:`, `tcp:`, `replay:`), from a
         streaming DataFrame with a column `value`, or (neither) pushed by this program."""
-        if iri in self._streams:
+        late = duration_ms(lateness, "lateness")
+        with self._lock:
+            if iri in self._streams:
+                return self._streams[iri]
+            self._not_yet("streams")
+            if source is not None and dataframe is not None:
+                raise UsageError(f"<{iri}> comes from an address or from a DataFrame, not from both")
+            if dataframe is not None:
+                self._frames[iri] = dataframe
+            path = source or ("dataframe:" if dataframe is not None else "push:")
+            told = format or ("messages" if path == "push:" else None)
+            self._sources[iri] = StreamSource(iri, path, told, time_predicate, mapping, late, idle_ms, rate)
+            self._streams[iri] = SparkStream(self, iri)
             return self._streams[iri]
-        self._not_yet("streams")
-        if source is not None and dataframe is not None:
-            raise UsageError(f"<{iri}> comes from an address or from a DataFrame, not from both")
-        if dataframe is not None:
-            self._frames[iri] = dataframe
-        path = source or ("dataframe:" if dataframe is not None else "push:")
-        told = format or ("messages" if path == "push:" else None)
-        self._sources[iri] = StreamSource(iri, path, told, time_predicate, mapping, lateness, idle_ms, rate)
-        self._streams[iri] = SparkStream(self, iri)
-        return self._streams[iri]
 
     def _not_yet(self, what: str) -> None:
         if self._made is not None:
@@ -117,22 +133,24 @@ class SparkEngine:
     @property
     def pipeline(self) -> Pipeline:
         """The pipeline, from the first query on."""
-        if self._made is None:
-            self._made = Pipeline(
-                tuple(self._sources.values()),
-                self.folder,
-                graphs=self._graphs,
-                t0=self._t0,
-                shards=self._shards,
-                balance=self._balance,
-                batch_events=self._batch_events,
-                take=self._deliver,
-            )
-            for iri, frame in self._frames.items():
-                self._made.read_frame(iri, frame)
-            for name in self._made.queries:  # of an earlier run
-                self._queries[name] = SparkQuery(self, name)
-        return self._made
+        with self._lock:
+            if self._made is None:
+                made = Pipeline(
+                    tuple(self._sources.values()),
+                    self.folder,
+                    graphs=self._graphs,
+                    t0=self._t0,
+                    shards=self._shards,
+                    balance=self._balance,
+                    batch_events=self._batch_events,
+                    take=self._deliver,
+                )
+                for iri, frame in self._frames.items():
+                    made.read_frame(iri, frame)
+                for name in made.queries:  # of an earlier run
+                    self._queries[name] = SparkQuery(self, name)
+                self._made = made
+            return self._made
 
     def register(
         self,
@@ -146,17 +164,21 @@ class SparkEngine:
     ) -> SparkQuery:
         """Register a query, from the next batch on. Its answers go to `sink` (see docs/sinks.md), or wait
         in the query that is returned."""
-        named = name or parse(text, dialect=dialect, params=params).name or f"query{len(self._queries) + 1}"
+        name = name or parse(text, dialect=dialect, params=params).name
         written = {key: str(term_of(value)) for key, value in (params or {}).items()}
-        self.pipeline.register(QuerySpec(named, text, dialect, written, output), sink=sink)
-        self._queries[named] = SparkQuery(self, named)
-        return self._queries[named]
+        with self._lock:
+            pipeline = self.pipeline  # brings the queries of an earlier run, whose names are taken
+            named = name or unused_name(self._queries)
+            pipeline.register(QuerySpec(named, text, dialect, written, output), sink=sink)
+            self._queries[named] = SparkQuery(self, named)
+            return self._queries[named]
 
     @property
     def queries(self) -> list[SparkQuery]:
         """The registered queries, those of earlier runs included."""
-        _ = self.pipeline
-        return list(self._queries.values())
+        with self._lock:
+            _ = self.pipeline
+            return list(self._queries.values())
 
     # ------------------------------------------------------------------ running
 
@@ -183,17 +205,22 @@ class SparkEngine:
         return self.pipeline.figures
 
     def _deliver(self, batch: Batch) -> None:
+        # In Spark's thread, and without the lock: whoever has it may be waiting for this batch.
         for answer in batch.answers:
-            if answer.query in self._queries:
-                self._queries[answer.query]._take(answer)
+            query = self._queries.get(answer.query)
+            if query is not None:
+                query._take(answer)
 
     def _pushed(self, iri: str) -> PushReader:
-        number = list(self._sources).index(iri)
-        if number not in self.pipeline.pushed:
-            self.pipeline.open_pushed()
-        if number not in self.pipeline.pushed:
-            raise UsageError(f"<{iri}> is read from {self._sources[iri].path}: nothing can be pushed on it")
-        return self.pipeline.pushed[number]
+        with self._lock:
+            number, pipeline = list(self._sources).index(iri), self.pipeline
+            if number not in pipeline.pushed:
+                pipeline.open_pushed()
+            if number not in pipeline.pushed:
+                raise UsageError(
+                    f"<{iri}> is read from {self._sources[iri].path}: nothing can be pushed on it"
+                )
+            return pipeline.pushed[number]
 
 
 class SparkStream:
@@ -201,24 +228,39 @@ class SparkStream:
 
     def __init__(self, engine: SparkEngine, iri: str) -> None:
         self._engine, self.iri = engine, iri
+        self._instants = Instants(iri)
 
-    def push(self, data: Payload | Event | Iterable[Event], time: int | datetime | None = None) -> int:
-        """Push an event, or several; on disk when this returns. Waits while too much waits to be read."""
-        if isinstance(data, Event) or (isinstance(data, list) and data and isinstance(data[0], Event)):
-            events: Any = data
+    def __repr__(self) -> str:
+        return f"<kelda.SparkStream {self.iri}>"
+
+    def push(self, data: Payload | Event | Iterable[Event], time: Time | None = None) -> int:
+        """Push an event, or several; on disk when this returns. Waits while too much waits to be read.
+
+        `time` is event time: whole milliseconds since 1970, or a datetime."""
+        if isinstance(data, Event):
+            events = [data]
+        elif isinstance(data, list | tuple) and data and isinstance(data[0], Event):
+            events = list(data)
         elif time is None:
             raise UsageError(f"an event on <{self.iri}> has no time: push(data, time=...)")
         else:
-            events = Event(to_ms(time), quads_of(data))  # type: ignore[arg-type]
-        return self._engine._pushed(self.iri).push(events)
+            events = [Event(None, quads_of(data))]  # type: ignore[arg-type]
+        at = None if time is None else self._instants.of(time)
+        return self._engine._pushed(self.iri).push([self._with_time(event, at) for event in events])
+
+    def _with_time(self, event: Event, at: int | None) -> Event:
+        """The event at the time that was said with the push, or else at its own, which is checked."""
+        if at is not None:
+            return Event(at, event.quads)
+        return event if event.time is None else Event(self._instants.of(event.time), event.quads)
 
     def push_text(self, text: str | bytes) -> int:
         """Push records as text in the stream's format."""
         return self._engine._pushed(self.iri).push(text)
 
-    def heartbeat(self, time: int | datetime) -> None:
+    def heartbeat(self, time: Time) -> None:
         """Promise that nothing at or before `time` will come any more."""
-        self._engine._pushed(self.iri).heartbeat(to_ms(time))
+        self._engine._pushed(self.iri).heartbeat(self._instants.of(time))
 
     def end(self) -> None:
         """Nothing will be pushed any more."""
@@ -231,6 +273,9 @@ class SparkQuery(Inbox):
     def __init__(self, engine: SparkEngine, name: str) -> None:
         super().__init__()
         self._engine, self.name = engine, name
+
+    def __repr__(self) -> str:
+        return f"<kelda.SparkQuery {self.name!r}: {count(self.unread, 'answer')} unread>"
 
     def explain(self) -> str:
         """How and where the query runs."""
@@ -250,5 +295,6 @@ class SparkQuery(Inbox):
 
     def stop(self) -> None:
         """Drop the query, from the next batch on."""
-        self._engine.pipeline.drop(self.name)
-        self._engine._queries.pop(self.name, None)
+        with self._engine._lock:
+            self._engine.pipeline.drop(self.name)
+            self._engine._queries.pop(self.name, None)

@@ -223,11 +223,13 @@ class Pipeline:
 
     def drop(self, name: str) -> None:
         """Forget a query, from the next batch on."""
-        self._enter([Drop(self._known(name))])
+        with self._lock:
+            self._enter([Drop(self._known(name))])
 
     def pause(self, name: str, paused: bool = True) -> None:
         """A paused query keeps its windows up to date but says nothing."""
-        self._enter([Pause(self._known(name), paused)])
+        with self._lock:
+            self._enter([Pause(self._known(name), paused)])
 
     def move(self, name: str, shard: int) -> None:
         """Move a whole query to another shard: that one runs it too, until its windows are as full."""
@@ -247,7 +249,8 @@ class Pipeline:
 
     def explain(self, name: str) -> str:
         """How and where a query runs."""
-        return self.planner.explain(self._known(name))
+        with self._lock:
+            return self.planner.explain(self._known(name))
 
     def _known(self, name: str) -> str:
         if name not in self.queries:
@@ -376,17 +379,18 @@ class Pipeline:
 
     def open_pushed(self) -> None:
         """What the application pushes is read in this process."""
-        for number, source in enumerate(self.run.setup.streams):
-            if number in self.pushed or number in self._frames:
-                continue
-            if read_address(source.path).scheme == "push":
-                reader = open_reader(source.path, source, number, spool=self.folder / "spool")
-                assert isinstance(reader, PushReader)
-                self.pushed[number] = reader
-        if self.pushed and self._door is None:
-            from kelda.spark.source import DOOR
+        with self._lock:  # one reader a stream, whoever pushes first
+            for number, source in enumerate(self.run.setup.streams):
+                if number in self.pushed or number in self._frames:
+                    continue
+                if read_address(source.path).scheme == "push":
+                    reader = open_reader(source.path, source, number, spool=self.folder / "spool")
+                    assert isinstance(reader, PushReader)
+                    self.pushed[number] = reader
+            if self.pushed and self._door is None:
+                from kelda.spark.source import DOOR
 
-            self._door = Door(self.folder / DOOR, self.pushed)
+                self._door = Door(self.folder / DOOR, self.pushed)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until the streams have ended; raises what went wrong. False if time ran out before."""

@@ -10,6 +10,7 @@ from pyoxigraph import Literal, NamedNode, Triple
 
 import kelda
 from kelda.errors import InputError, UsageError
+from kelda.runner.engine import quads_of
 
 S = "http://ex/s"
 LAST_3S = "SELECT ?x WHERE { STREAM <http://ex/s> [RANGE 3s] { ?x <http://ex/p> ?y } }"
@@ -209,3 +210,69 @@ def test_terms_come_out_as_they_went_in() -> None:
         engine.stream(S).push(data, time=1000)
     (answer,) = query.results()
     assert {k: v.value for k, v in answer.bindings.items()} == {"y": "01", "z": "2"}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("said", [1763458000.5, True, "5", 1.5, 2**63 - 1])
+def test_a_time_that_is_no_time_is_refused_everywhere(said) -> None:
+    engine = kelda.connect()
+    stream, query = engine.stream(S), engine.register(LAST_3S)
+    triple = "<http://ex/a> <http://ex/p> 1 ."
+    event = kelda.Event(said, quads_of(triple))
+    for say in (
+        lambda: stream.push(triple, time=said),
+        lambda: stream.push(event),
+        lambda: stream.heartbeat(said),
+        lambda: engine.advance(said),
+        lambda: kelda.connect(t0=said),
+    ):
+        with pytest.raises(UsageError, match="datetime, or whole milliseconds since 1970"):
+            say()
+    stream.push(event, time=1000)  # the time that is said goes before
+    engine.close()
+    assert names(query) == [(1000, "+", "a")]
+
+
+def test_events_with_datetimes() -> None:
+    engine = kelda.connect(t0=datetime(1970, 1, 1))
+    stream, query = engine.stream(S), engine.register(LAST_3S)
+    stream.push(kelda.Event(datetime(1970, 1, 1, 0, 0, 1), quads_of("<http://ex/a> <http://ex/p> 1 .")))  # type: ignore[arg-type]
+    engine.advance(datetime(1970, 1, 1, 0, 0, 2))
+    assert names(query) == [(1000, "+", "a")]
+
+
+def test_seconds_of_today_get_a_hint_once_a_stream() -> None:
+    engine = kelda.connect()
+    stream = engine.stream(S)
+    with pytest.warns(UserWarning, match="in seconds it would be 2025-11-18T09:26:40Z") as told:
+        stream.push("<http://ex/a> <http://ex/p> 1 .", time=1763458000)
+        stream.push("<http://ex/a> <http://ex/p> 1 .", time=1763458001)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_story_that_begins_in_1970_gets_no_hint() -> None:
+    engine = kelda.connect()
+    engine.stream(S).push("<http://ex/a> <http://ex/p> 1 .", time=1000)
+    engine.stream(S).push("<http://ex/a> <http://ex/p> 1 .", time=1763458000)
+
+
+def test_names_of_nameless_queries_are_not_taken() -> None:
+    engine = kelda.connect()
+    first, second = engine.register(LAST_3S), engine.register(LAST_3S)
+    first.stop()
+    assert engine.register(LAST_3S).name != second.name
+
+
+def test_objects_say_what_they_are() -> None:
+    engine = kelda.connect()
+    stream, query = engine.stream(S), engine.register(LAST_3S, name="q")
+    assert repr(engine) == "<kelda.Engine: 1 stream, 1 query>"
+    assert repr(stream) == "<kelda.Stream http://ex/s>"
+    stream.push("<http://ex/a> <http://ex/p> 1 .")
+    assert repr(query) == "<kelda.Query 'q': 1 answer unread>"
+    (answer,) = query.results()
+    assert repr(answer).startswith("<Answer of 'q' at ")
+    assert repr(answer).endswith("Z: + ?x = <http://ex/a>>")
+    engine.close()
+    assert repr(engine) == "<kelda.Engine: 1 stream, 1 query, closed>"

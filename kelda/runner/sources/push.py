@@ -44,6 +44,7 @@ class PushReader(SpooledReader):
     ) -> None:
         super().__init__(source, number, format=format, spool=spool, piece_records=piece_records)
         self.max_waiting = max_waiting
+        self._arrival = 0  # the last time that was given to an event without one
 
     @property
     def waiting(self) -> int:
@@ -63,15 +64,15 @@ class PushReader(SpooledReader):
         Text is a document of its own: it brings its prefixes. Where too much waits, `wait` says whether to
         wait (at most `timeout` seconds) or to raise BusyError at once.
         """
-        text = (
-            data.encode()
-            if isinstance(data, str)
-            else data
-            if isinstance(data, bytes)
-            else self._written(data)
-        )
         with self._spool.changed:  # one push after the other: its records stay together
             self._room(wait, timeout)
+            text = (  # now: events without a time get that of their place among the others
+                data.encode()
+                if isinstance(data, str)
+                else data
+                if isinstance(data, bytes)
+                else self._written(data)
+            )
             return self._document().add(text, complete=True)
 
     def heartbeat(self, time: int) -> None:
@@ -108,7 +109,7 @@ class PushReader(SpooledReader):
         events = [data] if isinstance(data, Event) else list(data)
         out = io.BytesIO()
         if self.format == "tsnt":
-            arrival = int(wall() * 1000)
+            arrival = self._arrival = max(int(wall() * 1000), self._arrival)  # clocks are set back, at times
             write_tsnt((e if e.time is not None else Event(arrival, e.quads) for e in events), out)
         elif self.format == "messages":
             write_messages(events, out, time_predicate=self.source.time)
