@@ -21,9 +21,9 @@ from kelda.errors import IdCollisionError, UsageError
 from kelda.rdf import hash_kernels as kernels
 from kelda.rdf import ids as term_ids
 from kelda.rdf import wire
+from kelda.rdf.few_terms import term_id
 from kelda.rdf.hash_kernels import COLLISION, DONE, NEEDS_ROOM, PADDING
 from kelda.rdf.ids import DEFAULT_GRAPH, Term, decode_inline, from_text, padded
-from kelda.rdf.ntriples_kernels import term_id
 
 
 @wire.plain
@@ -73,7 +73,7 @@ class Dictionary:
         if isinstance(term, DefaultGraph):
             return DEFAULT_GRAPH
         text = padded(term_ids.text(term).encode())
-        id, check = term_id(text, np.uint64(self.seed))
+        id, check = term_id(text, self.seed)
         if id > 0:
             self._intern(id, check, text)
         return int(id)

@@ -44,6 +44,7 @@ from pyoxigraph import (
 
 from kelda.errors import UsageError
 from kelda.rdf import ntriples_kernels as kernels
+from kelda.rdf.few_terms import term_id
 from kelda.rdf.hash_kernels import PADDING, hash_array
 
 Term = NamedNode | BlankNode | Literal | Triple
@@ -141,7 +142,7 @@ def encode(term: Term | DefaultGraph, seed: int = 0) -> int:
     """The id of a term. It needs no dictionary, and is not put into one."""
     if isinstance(term, DefaultGraph):
         return DEFAULT_GRAPH
-    return int(kernels.term_id(padded(text(term).encode()), np.uint64(seed))[0])
+    return int(term_id(padded(text(term).encode()), seed)[0])
 
 
 def is_inline(id: int) -> bool:

@@ -16,7 +16,9 @@ from pyoxigraph import BaseDirection, BlankNode, DefaultGraph, Literal, NamedNod
 
 from kelda.errors import UsageError
 from kelda.rdf import ids
+from kelda.rdf import ntriples_kernels as kernels
 from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.few_terms import plain_id
 from kelda.rdf.hash_kernels import hash_array
 from kelda.rdf.ids import Kind, decode_inline, encode, from_text, is_inline, text
 from kelda.rdf.ntriples import MANY, ids_of
@@ -231,6 +233,29 @@ literal = st.builds(typed, lexical, datatype)
 def test_every_literal_comes_back(term: Literal) -> None:
     id = encode(term)
     assert (decode_inline(id) if is_inline(id) else from_text(text(term))) == term
+
+
+@settings(deadline=None)  # the first call may compile
+@given(
+    st.one_of(literal, st.builds(Literal, st.text(max_size=20), language=st.sampled_from(["en", "de-at"])))
+)
+@example(Literal("a long string of words"))
+@example(Literal("seven77"))
+@example(Literal("eight888"))
+@example(Literal(10**17))
+@example(Literal(-(10**16)))
+@example(NamedNode("http://ex/a"))
+@example(BlankNode("b"))
+def test_few_terms_are_the_terms_of_the_kernel(term: ids.Term) -> None:
+    data = text(term).encode()
+    for seed in (0, 7, 2**64 - 1):
+        plain = plain_id(data, seed)
+        assert plain is None or plain == kernels.term_id(ids.padded(data), np.uint64(seed))
+
+
+def test_common_terms_need_no_kernel() -> None:
+    for term in (NamedNode("http://ex/a"), BlankNode("b"), Literal("a"), Literal(5), Literal(True)):
+        assert plain_id(text(term).encode(), 0) is not None
 
 
 @settings(deadline=None)  # the first call may compile
