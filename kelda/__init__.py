@@ -9,47 +9,71 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from kelda.compiling import find_a_place
+
 if TYPE_CHECKING:
     from kelda.engine.answer import Answer
+    from kelda.engine.oneshot import Solutions
     from kelda.engine.report import Report, When
-    from kelda.errors import KeldaError, QueryError
+    from kelda.errors import InputError, KeldaError, MemoryLimitError, QueryError, UsageError
     from kelda.rdf.event import Event
     from kelda.runner.engine import Engine, Query, Stream, connect
-    from kelda.spark.engine import SparkEngine
+    from kelda.spark.engine import SparkEngine, SparkQuery, SparkStream
 
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"  # pyproject.toml takes it from here
+
+_HOMES = {
+    "Answer": "kelda.engine.answer",
+    "Engine": "kelda.runner.engine",
+    "Event": "kelda.rdf.event",
+    "InputError": "kelda.errors",
+    "KeldaError": "kelda.errors",
+    "MemoryLimitError": "kelda.errors",
+    "Query": "kelda.runner.engine",
+    "QueryError": "kelda.errors",
+    "Report": "kelda.engine.report",
+    "Solutions": "kelda.engine.oneshot",
+    "SparkEngine": "kelda.spark.engine",
+    "SparkQuery": "kelda.spark.engine",
+    "SparkStream": "kelda.spark.engine",
+    "Stream": "kelda.runner.engine",
+    "UsageError": "kelda.errors",
+    "When": "kelda.engine.report",
+    "connect": "kelda.runner.engine",
+}
 
 __all__ = [
     "Answer",
     "Engine",
     "Event",
+    "InputError",
     "KeldaError",
+    "MemoryLimitError",
     "Query",
     "QueryError",
     "Report",
+    "Solutions",
     "SparkEngine",
+    "SparkQuery",
+    "SparkStream",
     "Stream",
+    "UsageError",
     "When",
     "connect",
 ]
 
-_HOMES = {
-    "Answer": "kelda.engine.answer",
-    "Report": "kelda.engine.report",
-    "When": "kelda.engine.report",
-    "KeldaError": "kelda.errors",
-    "QueryError": "kelda.errors",
-    "Event": "kelda.rdf.event",
-    "Engine": "kelda.runner.engine",
-    "Query": "kelda.runner.engine",
-    "Stream": "kelda.runner.engine",
-    "connect": "kelda.runner.engine",
-    "SparkEngine": "kelda.spark.engine",
-}
+find_a_place()
+
+if not TYPE_CHECKING:  # a type checker that sees it takes any name for one of ours
+
+    def __getattr__(name: str) -> object:
+        # Loaded on first use: `kelda --help` and Spark's Python workers start without the whole engine.
+        if name not in _HOMES:
+            raise AttributeError(f"module 'kelda' has no attribute {name!r}")
+        found = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = found
+        return found
 
 
-def __getattr__(name: str) -> object:
-    # Loaded on first use: `kelda --help` and Spark's Python workers start without the whole engine.
-    if name not in _HOMES:
-        raise AttributeError(f"module 'kelda' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+def __dir__() -> list[str]:
+    return sorted({*__all__, *globals()} - {"TYPE_CHECKING", "annotations", "find_a_place", "import_module"})

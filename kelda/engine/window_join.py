@@ -262,20 +262,14 @@ class WindowJoin:
     def _join(self) -> None:
         """Join the rows that were appended."""
         self._think()
+        tables = (self._cells, self._leaf, self._index_table, self._slots)
         stopped = False
         while True:
-            found, stopped = kernels.join(
-                self._cells,
-                self._leaf,
-                self._index_table,
-                self._slots,
-                self._plan_table,
-                self._rows,
-                self._start,
-                self.standing,
-                self.probes,
-                stopped,
-            )
+            results = (self._rows, self._start, self.standing)
+            if len(self.leaves) == 1:
+                found, stopped = kernels.alone(*tables, *results)
+            else:
+                found, stopped = kernels.join(*tables, self._plan_table, *results, self.probes, stopped)
             self._take_in(found)
             if not stopped:
                 return

@@ -16,6 +16,7 @@ from types import TracebackType
 from pyoxigraph import Quad, RdfFormat, Triple
 from pyoxigraph import parse as parse_rdf
 
+from kelda.compiling import say_so_on_a_terminal
 from kelda.engine.answer import Answer
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.oneshot import Result, evaluate
@@ -338,6 +339,7 @@ def connect(*, t0: Time = 0, memory_limit: int | None = None, max_unread: int = 
     makes the engine hold more raises `MemoryLimitError`. With more than `max_unread` answers of a query
     unread, `push` refuses further events.
     """
+    say_so_on_a_terminal()
     return Engine(t0=t0, memory_limit=memory_limit, max_unread=max_unread)
 
 
