@@ -14,13 +14,16 @@ import time
 from pathlib import Path
 
 import pytest
+import typer
 from pyoxigraph import Literal, NamedNode, Triple
 from typer.testing import CliRunner
 
+from kelda import __version__
 from kelda.cli import values
 from kelda.cli.app import app
 from kelda.cli.output import short, short_iri
 from kelda.cli.progress import RunProgress
+from kelda.cli.query import how_to_go_on
 from kelda.doctor import find_java
 from kelda.engine.answer import Answer
 from kelda.errors import KeldaError, UsageError
@@ -232,26 +235,41 @@ def test_debug_shows_the_traceback():
     assert done.returncode == 2 and "Traceback" in done.stderr
 
 
-def test_interrupt_is_130(tmp_path):
-    pipe = tmp_path / "s.tsnt"
+@pytest.mark.parametrize("runner", ["reference", "inprocess"])
+def test_interrupt_is_130_and_says_what_was_done(tmp_path, runner):
+    pipe = tmp_path / "s.ndjsonld"
     os.mkfifo(pipe)
-    command = [
-        *(
-            sys.executable,
-            "-c",
-            "from kelda.cli import main; main()",
-            "query",
-            str(EXAMPLES / "in-the-lab.rq"),
-        ),
-        *("--runner", "reference", "--stream", f"http://example.org/sightings={pipe}"),
-    ]
+    command = [sys.executable, "-c", "from kelda.cli import main; main()", "query", "--runner", runner]
+    command += [str(EXAMPLES / "in-the-lab.rq"), "--stream", f"http://example.org/sightings={pipe}"]
+    command += ["--batch-events", "1", "--format", "ndjson", "--progress"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    writer = os.open(pipe, os.O_WRONLY)  # waits until the command has opened it, then says nothing
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
-    os.close(writer)
-    assert process.returncode == 130 and "Traceback" not in said
+    with pipe.open("w") as writer:  # waits until the command has opened it
+        for who, time_ in (("ann", 1), ("cem", 3)):
+            seen = {"@type": "@id", "@id": "http://example.org/seenIn"}
+            record = {
+                "@context": {"seenIn": seen, "at": "http://www.w3.org/ns/prov#generatedAtTime"},
+                "@id": f"http://example.org/{who}",
+                "seenIn": "http://example.org/lab",
+                "at": f"1970-01-01T00:00:0{time_}Z",
+            }
+            writer.write(json.dumps(record) + "\n")
+            writer.flush()
+        assert process.stdout is not None
+        assert "example.org/ann" in process.stdout.readline()  # and then nothing comes any more
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    done, way = said.splitlines()[-2:]
+    assert done.startswith("1 answer, 2 events, 0 rejects, 0 late")
+    assert way.startswith("stopped by Ctrl-C; the same command begins anew")
+
+
+def test_who_stops_a_run_is_told_how_to_go_on():
+    assert how_to_go_on(Path("state"), "spark").endswith("goes on from there, with what state keeps")
+    assert "with --checkpoint DIR it would" in how_to_go_on(None, "spark")
+    assert "with --runner spark and --checkpoint DIR" in how_to_go_on(None, "inprocess")
 
 
 def test_a_closed_pipe_is_no_tragedy():
@@ -421,3 +439,132 @@ def test_a_finished_run_taken_up_again_adds_nothing(tmp_path):
     assert len(first.splitlines()) == 3
     assert query(*arguments, runner="spark").exit_code == 0
     assert out.read_text() == first
+
+
+# ------------------------------------------------------------------------------- at first sight
+
+
+def test_version_is_that_of_the_package():
+    for arguments in (["--version"], ["version"]):
+        result = CliRunner().invoke(app, arguments)
+        assert (result.exit_code, result.stdout) == (0, f"kelda {__version__}\n")
+
+
+def test_a_query_on_the_command_line():
+    text = (EXAMPLES / "in-the-lab.rq").read_text()
+    result = query("-e", text, "--stream", STREAM, "--format", "ndjson")
+    assert result.exit_code == 0, result.output
+    assert [json.loads(line)["query"] for line in result.stdout.splitlines()] == ["query", "query"]
+    two = query("-e", text, "-e", text, "--stream", STREAM, "--format", "ndjson")
+    assert {json.loads(line)["query"] for line in two.stdout.splitlines()} == {"query1", "query2"}
+    explained = CliRunner().invoke(app, ["explain", "-e", text])
+    assert "the last 5000 ms" in explained.stdout
+
+
+def test_a_query_from_standard_input():
+    text = (EXAMPLES / "in-the-lab.rq").read_text()
+    arguments = ["query", "-", "--runner", "reference", "--stream", STREAM, "--format", "ndjson"]
+    result = CliRunner().invoke(app, arguments, input=text)
+    assert result.exit_code == 0, result.output
+    assert [json.loads(line)["query"] for line in result.stdout.splitlines()] == ["stdin", "stdin"]
+    broken = CliRunner().invoke(app, arguments, input="SELECT")
+    assert str(broken.exception).startswith("standard input: line 1")
+
+
+@pytest.mark.parametrize("runner", ["reference", "inprocess"])
+def test_a_stream_from_standard_input(runner):
+    arguments = ["query", EXAMPLES / "in-the-lab.rq", "--runner", runner, "--format", "ndjson"]
+    stream = ["--stream", "http://example.org/sightings=-"]
+    with (EXAMPLES / "sightings.tsnt").open() as file:
+        piped = kelda(*arguments, *stream, "--stream-format", "tsnt", input=file.read())
+    assert piped.returncode == 0, piped.stderr
+    assert len(piped.stdout.splitlines()) == 2
+    assert piped.stderr.startswith("2 answers, 3 events")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "no query is given"),
+        (["-", "--stream", "http://ex/s=-", "--stream-format", "tsnt"], "standard input (-) is one thing"),
+        (["-e", "ASK {}", "--stream", "http://ex/s=-"], "say it, --stream-format http://ex/s=tsnt"),
+    ],
+)
+def test_what_standard_input_cannot_be(arguments, says):
+    result = CliRunner().invoke(app, ["query", *arguments, "--runner", "reference"], input="ASK {}")
+    assert says in str(result.exception)
+
+
+def test_shells_can_complete():
+    said = kelda(
+        env={**os.environ, "_KELDA_COMPLETE": "complete_bash", "COMP_WORDS": "kelda que", "COMP_CWORD": "1"}
+    )
+    assert said.stdout.split() == ["query"]
+    assert "--install-completion" in kelda("--help").stdout
+
+
+@pytest.mark.parametrize("command", [None, "query", "explain", "demo", "doctor", "bench", "version"])
+def test_help_at_80_columns_cuts_no_word(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+    shown = CliRunner().invoke(app, [command, "--help"] if command else ["--help"]).stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    words = set(re.sub("[│╭╰─╮╯]", " ", shown).split())
+    group = typer.main.get_command(app)
+    described = group.commands[command] if command else group
+    for parameter in described.params:
+        names = parameter.opts if parameter.param_type_name == "option" else []
+        told = " ".join([getattr(parameter, "help", "") or "", *names, parameter.metavar or ""])
+        assert set(told.split()) <= words, parameter.name
+
+
+def test_a_query_that_forgets_the_named_graph_gets_a_note():
+    everything = "SELECT * { ?s ?p ?o }"
+    result = query("-e", everything, "--graph", FLOOR)
+    assert "note: 'query' looks for stored data in the default graph, which is empty" in result.stderr
+    assert "GRAPH <http://example.org/floor> { … }" in result.stderr
+    for fine in (
+        query("-e", "SELECT * { GRAPH ?g { ?s ?p ?o } }", "--graph", FLOOR),
+        query("-e", "SELECT * FROM <http://example.org/floor> { ?s ?p ?o }", "--graph", FLOOR),
+        query("-e", everything, "--default-graph", EXAMPLES / "floor.ttl"),
+        query("-e", everything, "--graph", FLOOR, "--default-graph", EXAMPLES / "floor.ttl"),
+        query(EXAMPLES / "in-the-lab.rq", "--stream", STREAM, "--graph", FLOOR),
+    ):
+        assert fine.exit_code == 0, fine.output
+        assert "note:" not in fine.stderr
+
+
+@pytest.mark.parametrize(
+    ("stream", "says"),
+    [
+        ("kafka://host:9092/topic", "kafka:// comes with Spark's Kafka connector"),
+        ("nats://host/subject", "unknown kind of stream 'nats:'"),
+        (f"replay:{EXAMPLES / 'sightings.tsnt'}?pace=2", "there is no option 'pace'"),
+        (f"replay:{EXAMPLES / 'sightings.tsnt'}?speed=fast", "'fast' is no value"),
+        ("folder:/no/such/folder", "there is no folder"),
+        ("tcp://localhost", "tcp://host:port"),
+    ],
+)
+def test_everything_is_checked_before_spark_starts(stream, says, monkeypatch):
+    def start(*_: object, **__: object) -> None:
+        pytest.fail("Spark was started")
+
+    monkeypatch.setattr("kelda.spark.pipeline.session", start)
+    monkeypatch.setattr("kelda.doctor.require_java", lambda: None)
+    given = f"http://example.org/sightings={stream}"
+    result = query(EXAMPLES / "in-the-lab.rq", "--stream", given, "--stream-format", "tsnt", runner="spark")
+    assert isinstance(result.exception, KeldaError), result.exception
+    assert says in str(result.exception)
+
+
+def test_a_mapping_that_is_wrong_is_refused_before_spark_starts(tmp_path, monkeypatch):
+    monkeypatch.setattr("kelda.spark.pipeline.session", lambda *_: pytest.fail("Spark was started"))
+    monkeypatch.setattr("kelda.doctor.require_java", lambda: None)
+    (tmp_path / "s.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "m.yaml").write_text("sujet: x\n")
+    given = f"http://example.org/sightings={tmp_path / 's.csv'}"
+    for mapping in (tmp_path / "m.yaml", tmp_path / "missing.yaml"):
+        arguments = [EXAMPLES / "in-the-lab.rq", "--stream", given, "--mapping", mapping]
+        result = query(*arguments, runner="spark")
+        assert isinstance(result.exception, UsageError), result.exception
+        assert "mapping" in str(result.exception)

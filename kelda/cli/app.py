@@ -18,10 +18,13 @@ app = typer.Typer(
     name="kelda",
     help="Continuous SPARQL queries over RDF streams.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+WHOLE = "whole on one shard: by the reference evaluator"
+STREAMS, READING, RUNNING, WRITING = "Streams and graphs", "Reading", "Running", "Writing"
 
 
 class Runner(str, Enum):
@@ -67,28 +70,42 @@ class Format(str, Enum):
     json = "json"
 
 
-QueryFiles = Annotated[list[Path], typer.Argument(help="Query files, one query each.", metavar="Q.rq…")]
-DialectOption = Annotated[
-    Dialect | None, typer.Option(help="Read the queries as this dialect (default: the text decides).")
+# Words of more than a dozen letters in the middle column would be cut where a terminal has 80 columns.
+QueryFiles = Annotated[
+    list[Path] | None,
+    typer.Argument(help="Query files, one query each; - is standard input.", metavar="Q.rq…"),
 ]
-MasterOption = Annotated[str, typer.Option(help="Spark master: local[N], or the URL of a cluster.")]
+TextOption = Annotated[
+    list[str], typer.Option("-e", "--text", help="A query, as text instead of a file.", metavar="QUERY")
+]
+DialectOption = Annotated[
+    Dialect | None,
+    typer.Option(
+        help="Read the queries as cqels, csparql, rspql or sparql (default: the text decides).",
+        metavar="NAME",
+    ),
+]
+MasterOption = Annotated[
+    str, typer.Option(help="Spark master: local[N], or the URL of a cluster.", metavar="URL")
+]
+WHO_RUNS = "Who runs the queries: spark, inprocess or reference."
 ParamOption = Annotated[
     list[str],
     typer.Option(
         "--param", help='Value of $name: <iri>, "literal", a number, or a word.', metavar="NAME=VALUE"
     ),
 ]
-WHOLE = "whole on one shard: by the reference evaluator"
-STREAMS, READING, RUNNING, WRITING = "Streams and graphs", "Reading", "Running", "Writing"
 
 
 @app.command()
 def query(
-    files: QueryFiles,
+    files: QueryFiles = None,
+    text: TextOption = [],  # noqa: B006
     stream: Annotated[
         list[str],
         typer.Option(
-            help="A stream and where it comes from: a file, folder:, tail:, replay:, tcp:.",
+            help="A stream and where it comes from: a file, folder:, tail:, replay:, tcp:, or - for "
+            "standard input.",
             metavar="IRI=FILE",
             rich_help_panel=STREAMS,
         ),
@@ -156,10 +173,13 @@ def query(
         ),
     ] = False,
     runner: Annotated[
-        Runner, typer.Option(help="Who runs the queries.", rich_help_panel=RUNNING)
+        Runner, typer.Option(help=WHO_RUNS, metavar="NAME", rich_help_panel=RUNNING)
     ] = Runner.spark,
     master: Annotated[
-        str, typer.Option(help="Spark master: local[N], or the URL of a cluster.", rich_help_panel=RUNNING)
+        str,
+        typer.Option(
+            help="Spark master: local[N], or the URL of a cluster.", metavar="URL", rich_help_panel=RUNNING
+        ),
     ] = "local[*]",
     checkpoint: Annotated[
         Path | None,
@@ -171,6 +191,7 @@ def query(
         int,
         typer.Option(
             help="Pieces that Spark runs the queries in; answers do not depend on it.",
+            metavar="N",
             min=1,
             max=63,
             rich_help_panel=RUNNING,
@@ -178,12 +199,20 @@ def query(
     ] = 1,
     balance: Annotated[
         Balance,
-        typer.Option(help="On which shard a query goes that cannot be spread.", rich_help_panel=RUNNING),
+        typer.Option(
+            help="On which shard a query goes that cannot be spread: by rotation, least-latency or "
+            "smallest-buffers.",
+            metavar="NAME",
+            rich_help_panel=RUNNING,
+        ),
     ] = Balance.rotation,
     batch_events: Annotated[
         int,
         typer.Option(
-            help="Events taken at a time; answers do not depend on it.", min=1, rich_help_panel=RUNNING
+            help="Events taken at a time; answers do not depend on it.",
+            metavar="N",
+            min=1,
+            rich_help_panel=RUNNING,
         ),
     ] = 10_000,
     t0: Annotated[
@@ -197,12 +226,19 @@ def query(
     output: Annotated[
         Output | None,
         typer.Option(
-            help="Send whole answers, new ones, gone ones, or both changes (default: what the query says).",
+            help="Send whole answers (rstream), new ones (istream), gone ones (dstream), or both changes "
+            "(changes); default: what the query says.",
+            metavar="NAME",
             rich_help_panel=WRITING,
         ),
     ] = None,
     format: Annotated[
-        Format, typer.Option(help="How answers are written.", rich_help_panel=WRITING)
+        Format,
+        typer.Option(
+            help="How answers are written: table, ndjson, csv or json.",
+            metavar="NAME",
+            rich_help_panel=WRITING,
+        ),
     ] = Format.table,
     out: Annotated[
         Path | None,
@@ -229,7 +265,8 @@ def query(
 
     answer_queries(
         Request(
-            queries=files,
+            queries=files or (),
+            texts=text,
             streams=stream,
             graphs=graph,
             default_graphs=default_graph,
@@ -257,10 +294,13 @@ def query(
 
 @app.command()
 def explain(
-    files: QueryFiles,
+    files: QueryFiles = None,
+    text: TextOption = [],  # noqa: B006
     dialect: DialectOption = None,
     param: ParamOption = [],  # noqa: B006
-    shards: Annotated[int, typer.Option(help="Pieces that Spark runs the queries in.", min=1, max=63)] = 2,
+    shards: Annotated[
+        int, typer.Option(help="Pieces that Spark runs the queries in.", metavar="N", min=1, max=63)
+    ] = 2,
 ) -> None:
     """Show how queries will be run."""
     from kelda.cli.query import Request, parsed_queries
@@ -269,7 +309,9 @@ def explain(
     from kelda.plan.partition import partition
 
     for number, (_, parsed) in enumerate(
-        parsed_queries(Request(queries=files, dialect=dialect and dialect.value, params=param))
+        parsed_queries(
+            Request(queries=files or (), texts=text, dialect=dialect and dialect.value, params=param)
+        )
     ):
         print(("\n" if number else "") + explained(parsed))
         if parsed.windows:
@@ -281,10 +323,11 @@ def explain(
 
 @app.command()
 def demo(
-    runner: Annotated[Runner, typer.Option(help="Who runs the queries.")] = Runner.spark,
+    runner: Annotated[Runner, typer.Option(help=WHO_RUNS, metavar="NAME")] = Runner.spark,
     master: MasterOption = "local[2]",
     seconds: Annotated[
-        int, typer.Option(help="How long the story is, in its own time.", min=20, max=3600)
+        int,
+        typer.Option(help="How long the story is, in its own time.", metavar="N", min=20, max=3600),
     ] = 60,
     keep: Annotated[
         Path | None, typer.Option(help="Write the data and the queries here, and leave them.", metavar="DIR")
@@ -328,6 +371,24 @@ def version() -> None:
     import kelda
 
     print(f"kelda {kelda.__version__}")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def whole(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=_print_version, expose_value=False
+        ),
+    ] = False,
+) -> None:
+    """Continuous SPARQL queries over RDF streams."""
 
 
 def main() -> None:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO, cast
 
 from kelda.cli import values
 from kelda.cli.output import Writer, shape_of, writer_for
 from kelda.cli.progress import RunProgress
+from kelda.compiling import say_so_on_a_terminal
 from kelda.engine.answer import Answer
 from kelda.engine.oneshot import Solutions, evaluate
 from kelda.errors import EnvironmentProblem, InputError, QueryError, UsageError
 from kelda.lang import algebra as A
+from kelda.plan.default_graph import reads_default_graph
 from kelda.rdf.framing import framing_of, guess_format
 from kelda.rdf.graphs import load_graph
 from kelda.rdf.graphstore import GraphStore
@@ -26,12 +30,17 @@ from kelda.runner.job import Job, QuerySpec, StreamSource
 from kelda.runner.progress import Progress
 from kelda.runner.sources.address import read_address
 
+STOPPED = 130  # the exit code of who was stopped by Ctrl-C
+STDIN = Path("-")
+STDIN_FILE = "/dev/stdin"
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """What the user asked for, as it was written."""
 
-    queries: Sequence[Path]
+    queries: Sequence[Path] = ()
+    texts: Sequence[str] = ()  # queries that are not in files
     streams: Sequence[str] = ()
     graphs: Sequence[str] = ()
     default_graphs: Sequence[Path] = ()
@@ -64,15 +73,18 @@ class OnSpark:
 
 def parsed_queries(request: Request) -> list[tuple[QuerySpec, A.Query]]:
     """The queries of the request, each with its name: what REGISTER says, else the file's."""
+    if not request.queries and not request.texts:
+        raise UsageError(
+            "no query is given: name a file that has one, - for standard input, or -e 'SELECT …'"
+        )
     params = dict(values.parameter(text) for text in request.params)
     unused = set(params)
     found: list[tuple[QuerySpec, A.Query]] = []
-    for path in request.queries:
-        text = _query_text(path)
+    for where, stem, text in _query_texts(request):
         named = {name for name in params if re.search(rf"[$]{name}\b", text)}
         unused -= named
         spec = QuerySpec(
-            name=path.stem,
+            name=stem,
             text=text,
             dialect=request.dialect,
             params={name: params[name] for name in sorted(named)},
@@ -81,12 +93,12 @@ def parsed_queries(request: Request) -> list[tuple[QuerySpec, A.Query]]:
         try:
             query = parse_spec(spec)
         except QueryError as error:
-            error.args = (f"{path}: {error}",)
+            error.args = (f"{where}: {error}",)
             raise
-        spec = QuerySpec(query.name or path.stem, spec.text, spec.dialect, spec.params, spec.output)
+        spec = QuerySpec(query.name or stem, spec.text, spec.dialect, spec.params, spec.output)
         if any(spec.name == other.name for other, _ in found):
             raise UsageError(
-                f"{path}: there is a query named '{spec.name}' already; REGISTER it under another name"
+                f"{where}: there is a query named '{spec.name}' already; REGISTER it under another name"
             )
         found.append((spec, query))
     if unused:
@@ -94,9 +106,21 @@ def parsed_queries(request: Request) -> list[tuple[QuerySpec, A.Query]]:
     return found
 
 
+def _query_texts(request: Request) -> Iterator[tuple[str, str, str]]:
+    """Of each query where it is, what it is called if it has no name, and its text."""
+    for path in request.queries:
+        if path == STDIN:
+            yield "standard input", "stdin", _query_text(path)
+        else:
+            yield str(path), path.stem, _query_text(path)
+    for number, text in enumerate(request.texts, 1):
+        which = "" if len(request.texts) == 1 else str(number)
+        yield "-e", f"query{which}", text
+
+
 def _query_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return sys.stdin.read() if path == STDIN else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise UsageError(f"cannot read the query {path}: {reason}") from error
@@ -115,8 +139,16 @@ def make_job(request: Request, specs: Iterable[QuerySpec]) -> Job:
     lateness = values.per_stream(request.lateness, names, values.duration)
     idle = values.per_stream(request.idle, names, values.duration)
     rate = values.per_stream(request.rate, names, int)
+    if sum(path == str(STDIN) for path in [*map(str, request.queries), *(path for _, path in files)]) > 1:
+        raise UsageError("standard input (-) is one thing: one query, or one stream")
     streams = []
     for iri, path in files:
+        if path == str(STDIN):
+            if iri not in formats:
+                raise UsageError(
+                    f"standard input has no name that tells its format: say it, --stream-format {iri}=tsnt"
+                )
+            path = STDIN_FILE
         address = read_address(path)
         if address.scheme in ("file", "replay", "tail"):
             _must_exist(address.place)
@@ -241,10 +273,17 @@ def answer_queries(
         told = RunProgress(size, sys.stderr, show=show, rejects=rejects_file)
         writer = writer_for(format, paper, shapes, told.clear, header=not (resumed and out))
         told.while_working = writer.idle
+        for spec, query in queries:
+            if note := in_no_graph(spec.name, query, job):
+                print(note, file=sys.stderr)
+        say_so_on_a_terminal()
         count = 0
+        stopped = False
         try:
             count += _ask_once(one_shot, job, writer)
             if continuous:
+                if runner == "spark":
+                    job = open_files.enter_context(_kept_input(job, checkpoint))
                 answers = run_job(job, runner=runner, spark=spark, progress=told)
                 with contextlib.closing(cast(Generator[Answer, None, None], answers)):
                     for answer in answers:
@@ -252,10 +291,52 @@ def answer_queries(
                         count += 1
                         if checkpoint is not None:  # an answer that is taken must not be lost in a buffer
                             paper.flush()
+        except KeyboardInterrupt:
+            stopped = True
         finally:
             told.clear()
             writer.close()  # what was answered before a failure is still an answer
         print(told.summary(count), file=sys.stderr)
+    if stopped:
+        print(how_to_go_on(checkpoint, runner), file=sys.stderr)
+        raise SystemExit(STOPPED)
+
+
+def how_to_go_on(checkpoint: Path | None, runner: str) -> str:
+    """What to tell who has stopped a run."""
+    if checkpoint is not None:
+        return f"stopped by Ctrl-C; the same command goes on from there, with what {checkpoint} keeps"
+    keep = "with --checkpoint DIR" if runner == "spark" else "with --runner spark and --checkpoint DIR"
+    return f"stopped by Ctrl-C; the same command begins anew ({keep} it would go on)"
+
+
+def in_no_graph(name: str, query: A.Query, job: Job) -> str | None:
+    """A note that a query looks for stored data where there are none: all are in named graphs."""
+    if not job.graphs or any(graph is None for graph, _ in job.graphs) or not reads_default_graph(query):
+        return None
+    return (
+        f"note: '{name}' looks for stored data in the default graph, which is empty: --graph makes named "
+        f"graphs.\n      Write GRAPH <{job.graphs[0][0]}> {{ … }} in it, or load with --default-graph FILE"
+    )
+
+
+@contextlib.contextmanager
+def _kept_input(job: Job, checkpoint: Path | None) -> Iterator[Job]:
+    """The job with standard input in a file, which other processes can read too."""
+    piped = [stream for stream in job.streams if stream.path == STDIN_FILE]
+    if not piped:
+        yield job
+        return
+    if checkpoint is not None:
+        raise UsageError(
+            "standard input cannot be read again, so a run cannot go on with it: write it to a file first"
+        )
+    with tempfile.TemporaryDirectory(prefix="kelda-stdin-") as folder:
+        file = Path(folder, "stdin")
+        with Path(STDIN_FILE).open("rb") as whole, file.open("wb") as copy:
+            shutil.copyfileobj(whole, copy)
+        streams = [replace(s, path=str(file)) if s in piped else s for s in job.streams]
+        yield replace(job, streams=tuple(streams))
 
 
 def _ask_once(queries: list[tuple[QuerySpec, A.Query]], job: Job, writer: Writer) -> int:
@@ -288,7 +369,11 @@ def _check_streams(job: Job, queries: list[tuple[QuerySpec, A.Query]]) -> None:
 
 def _spare_inputs(request: Request, job: Job, *written: Path | None) -> None:
     """Refuse to write over what is to be read."""
-    inputs = [*request.queries, *(Path(s.path) for s in job.streams), *(Path(p) for _, p in job.graphs)]
+    inputs = [
+        *(p for p in request.queries if p != STDIN),
+        *(Path(s.path) for s in job.streams),
+        *(Path(p) for _, p in job.graphs),
+    ]
     taken = {path.resolve() for path in inputs}
     for path in written:
         if path is not None and path.resolve() in taken:

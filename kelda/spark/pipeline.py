@@ -34,8 +34,8 @@ from kelda.runner.formats import shape_of
 from kelda.runner.job import QuerySpec, StreamSource
 from kelda.runner.sinks import StreamSink, open_sink
 from kelda.runner.sinks.sink import Sink
-from kelda.runner.sources import PushReader, open_reader
-from kelda.runner.sources.address import read_address
+from kelda.runner.sources import PushReader, check_source, open_reader
+from kelda.runner.sources.address import absolute, read_address
 from kelda.shards.balance import balancer
 from kelda.shards.catalog import (
     CatalogFolder,
@@ -156,7 +156,7 @@ class Pipeline:
         self.folder = folder.absolute()
         self.batch_events, self._take = batch_events, take
         for stream in streams:
-            _check_path(stream)
+            check_source(stream)
         setup = Setup(
             tuple(map(_absolute, streams)), tuple((g, str(Path(p).absolute())) for g, p in graphs), t0, shards
         )
@@ -567,16 +567,10 @@ def _is_plain_file(stream: StreamSource) -> bool:
     return read_address(stream.path).scheme == "file" and stream.rate is None
 
 
-def _check_path(stream: StreamSource) -> None:
-    address = read_address(stream.path)
-    if address.scheme in ("file", "replay") and not Path(address.place).is_file():
-        raise InputError(f"cannot read {address.place}: there is no such file")
-
-
 def _absolute(stream: StreamSource) -> StreamSource:
-    """Plain paths in full: the process that reads them may stand elsewhere."""
-    path = Path(stream.path)
-    return replace(stream, path=str(path.absolute())) if path.exists() else stream
+    """Paths in full: the processes that read them stand elsewhere."""
+    mapping = None if stream.mapping is None else str(Path(stream.mapping).absolute())
+    return replace(stream, path=absolute(stream.path), mapping=mapping)
 
 
 def _open_folder(folder: Path, setup: Setup) -> None:

@@ -19,6 +19,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from pathlib import Path
 from kelda.errors import UsageError
 from kelda.rdf.framing import RECORDS, framing_of, guess_format
 from kelda.runner.job import StreamSource
-from kelda.runner.sources.address import Address, read_address
+from kelda.runner.sources.address import LOCAL, Address, read_address
 from kelda.runner.sources.file import FileReader
 from kelda.runner.sources.folder import FolderReader
 from kelda.runner.sources.idle import SayingWhenIdle
@@ -46,6 +47,7 @@ __all__ = [
     "Piece",
     "PushReader",
     "Reader",
+    "check_source",
     "open_reader",
     "push_reader",
 ]
@@ -228,6 +230,25 @@ def open_reader(
     if source.rate is not None:
         reader = AtMost(reader, source.rate, now=now)
     return reader
+
+
+ELSEWHERE = ("dataframe", "query")  # kinds of streams that others than these readers read
+
+
+def check_source(source: StreamSource) -> None:
+    """Raise what is wrong with a stream: its kind, its options, its format, its mapping, a file that is not
+    there. Nothing is read, and nothing is left behind."""
+    address = read_address(source.path)
+    place = Path(address.place) if address.scheme in LOCAL else None
+    if address.scheme in ELSEWHERE or (place is not None and place.exists() and _is_a_pipe(place)):
+        return
+    with tempfile.TemporaryDirectory(prefix="kelda-check-") as folder:
+        open_reader(source.path, source, 0, spool=Path(folder)).close()
+
+
+def _is_a_pipe(path: Path) -> bool:
+    """Whether to open it is to read from it."""
+    return not path.is_file() and not path.is_dir()
 
 
 def push_reader(reader: Reader) -> PushReader:

@@ -14,6 +14,7 @@ from kelda.errors import UsageError
 T = TypeVar("T")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+-]+):(.*)", re.DOTALL)
+LOCAL = ("file", "tail", "folder", "replay")  # kinds of streams that lie in files of this machine
 _YES_AND_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -75,6 +76,25 @@ def read_address(text: str) -> Address:
     if scheme == "file" and Path(place).is_dir():
         scheme = "folder"
     return Address(text, scheme, place, _options(text, behind))
+
+
+def absolute(text: str) -> str:
+    """The same address for a process that stands elsewhere: paths in full.
+
+    >>> absolute("tcp://127.0.0.1:9999"), absolute("replay:/data/gps.tsnt?speed=60")
+    ('tcp://127.0.0.1:9999', 'replay:/data/gps.tsnt?speed=60')
+    >>> absolute("replay:gps.tsnt?speed=60") == f"replay:{Path.cwd()}/gps.tsnt?speed=60"
+    True
+    """
+    if Path(text).exists():
+        return str(Path(text).absolute())
+    place, mark, behind = text.partition("?")
+    found = _SCHEME.fullmatch(place)
+    if found is None:
+        return str(Path(place).absolute()) + mark + behind
+    if found[1].lower() not in LOCAL or found[2].startswith("/") or not found[2]:
+        return text
+    return f"{found[1]}:{Path(found[2]).absolute()}{mark}{behind}"
 
 
 def _options(text: str, behind: str) -> dict[str, str]:
