@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -439,6 +440,34 @@ def test_a_finished_run_taken_up_again_adds_nothing(tmp_path):
     assert len(first.splitlines()) == 3
     assert query(*arguments, runner="spark").exit_code == 0
     assert out.read_text() == first
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(find_java() is None, reason="no JDK")
+def test_a_run_on_spark_that_was_interrupted_goes_on_with_the_same_command(tmp_path):
+    out, stream = tmp_path / "answers.ndjson", tmp_path / "s.tsnt"
+    seen = "<http://example.org/{}> <http://example.org/seenIn> <http://example.org/lab> ."
+    stream.write_text("".join(f"{1000 * i}\t{seen.format(i)}\n" for i in range(40)))
+    arguments = [EXAMPLES / "in-the-lab.rq", "--format", "ndjson", "--out", out, "--master", "local[2]"]
+    arguments += ["--stream", f"http://example.org/sightings=replay:{stream}?speed=8"]
+    arguments += ["--checkpoint", tmp_path / "state"]
+
+    def press() -> None:
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not (out.exists() and out.stat().st_size):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    stopped = query(*arguments, runner="spark")
+    assert stopped.exit_code == 130, (stopped.output, stopped.exception)
+    done, way = stopped.stderr.splitlines()[-2:]
+    answers = int(done.partition(" ")[0])
+    assert 0 < answers < 40
+    assert way == f"stopped by Ctrl-C; the same command goes on from there, with what {tmp_path}/state keeps"
+    assert len(out.read_text().splitlines()) == answers
+    assert query(*arguments, runner="spark").exit_code == 0
+    assert [json.loads(line)["time"] for line in out.read_text().splitlines()] == list(range(0, 40_000, 1000))
 
 
 # ------------------------------------------------------------------------------- at first sight

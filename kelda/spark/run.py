@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kelda.engine.answer import Answer
-from kelda.errors import InputError, KeldaError, UsageError
+from kelda.errors import InputError, UsageError
 from kelda.runner.files import refusal
 from kelda.runner.job import Job
 from kelda.runner.progress import NoProgress, Progress, ShowsBatches
@@ -82,9 +82,8 @@ def _run(
     keep: bool,
 ) -> Iterator[Answer]:
     try:
-        pipeline.start(master)
         try:
-            for batch in handover.batches(pipeline):
+            for batch in handover.batches(pipeline, master):
                 tell(progress, batch.news)
                 if isinstance(progress, ShowsBatches):
                     f = pipeline.figures
@@ -109,11 +108,12 @@ class Handover:
     """Between Spark's thread, which brings batches, and the iterating one, which takes them.
 
     Spark's thread waits until its batch was taken. When that fails or stops, the batch fails, so
-    Spark does not commit it and a restart has it again.
+    Spark does not commit it and a restart has it again. Spark is started by a third thread: Ctrl-C reaches
+    the iterating one, which must not be in the midst of a call to the JVM then.
     """
 
     def __init__(self) -> None:
-        self._brought: queue.SimpleQueue[Batch | KeldaError | None] = queue.SimpleQueue()
+        self._brought: queue.SimpleQueue[Batch | Exception | None] = queue.SimpleQueue()
         self._taken = threading.Semaphore(0)
         self._closed = False
 
@@ -124,19 +124,24 @@ class Handover:
         if self._closed:
             raise _Abandoned(f"batch {batch.id} was not taken")
 
-    def batches(self, pipeline: Pipeline) -> Iterator[Batch]:
-        """The batches of a running pipeline, until it ends; raises what it failed with."""
-        threading.Thread(target=self._wait, args=(pipeline,), name="kelda-spark-query", daemon=True).start()
+    def batches(self, pipeline: Pipeline, master: str) -> Iterator[Batch]:
+        """Start a pipeline; its batches, until it ends; raises what it failed with."""
+        threading.Thread(
+            target=self._run, args=(pipeline, master), name="kelda-spark-query", daemon=True
+        ).start()
         while (brought := self._brought.get()) is not None:
-            if isinstance(brought, KeldaError):
+            if isinstance(brought, Exception):
                 raise brought
             yield brought
             self._taken.release()
 
-    def _wait(self, pipeline: Pipeline) -> None:
+    def _run(self, pipeline: Pipeline, master: str) -> None:
         try:
+            pipeline.start(master)
+            if self._closed:  # meanwhile
+                pipeline.stop()
             pipeline.wait()
-        except KeldaError as problem:  # handed to the iterating thread, which raises it
+        except Exception as problem:  # noqa: BLE001 - handed to the iterating thread, which raises it
             self._brought.put(problem)
         else:
             self._brought.put(None)

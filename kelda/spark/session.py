@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import re
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 import warnings
 import zlib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,10 +70,28 @@ def session(master: str = "local[*]") -> SparkSession:
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-    spark = (running or start(master)).newSession()
+    if running is None:
+        with _same_ctrl_c():
+            running = start(master)
+    spark = running.newSession()
     for name, value in STREAMING.items():
         spark.conf.set(name, value)
     return spark
+
+
+@contextlib.contextmanager
+def _same_ctrl_c() -> Iterator[None]:
+    """PySpark takes Ctrl-C over, to cancel jobs by a call to the JVM: in the midst of another, which breaks
+    both. A pipeline is stopped by who runs it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
 
 
 # Most of what the JVM does here it does a few times: compile quickly, collect simply.
