@@ -18,6 +18,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from kelda.compiling import kept_in
 from kelda.errors import EnvironmentProblem
 
 OLDEST_PYTHON = (3, 10)
@@ -97,7 +98,7 @@ def run_checks() -> list[Check]:
     """All checks, in the order in which a person would fix them."""
     checks = [_python(), _java()]
     checks += [_package(name, needs) for name, needs in PACKAGES.items()]
-    checks += [_kernel(), _memory(), _temporary(), _disk(), _loopback()]
+    checks += [_kernel(), _kept_kernels(), _memory(), _temporary(), _disk(), _loopback()]
     return checks
 
 
@@ -146,6 +147,13 @@ def _kernel() -> Check:
     except Exception as problem:  # noqa: BLE001 - LLVM fails in ways of its own; it is the finding
         return Check("numba compiles", False, str(problem).splitlines()[0], "pip install --upgrade numba")
     return Check("numba compiles", answer == 42, "a kernel compiled and ran", "pip install --upgrade numba")
+
+
+def _kept_kernels() -> Check:
+    folder = kept_in()
+    found = "nowhere: every process compiles them again" if folder is None else f"in {folder}"
+    advice = "set NUMBA_CACHE_DIR to a folder that can be written"
+    return Check("kernels are kept", folder is not None, found, advice, needed=False)
 
 
 def _memory() -> Check:
