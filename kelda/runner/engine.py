@@ -26,7 +26,6 @@ from kelda.lang import algebra as A
 from kelda.lang import parse
 from kelda.plan.explain import explain
 from kelda.rdf.event import Event, Reject
-from kelda.rdf.framing import read_events
 from kelda.rdf.graphs import load_graph
 from kelda.rdf.times import Time, duration_ms, to_ms
 from kelda.runner.inbox import Callback, Inbox
@@ -261,6 +260,10 @@ class Stream:
 
         A bad record is an error unless `on_reject` takes it.
         """
+        from kelda.rdf.framing import (
+            read_events,  # readers of all formats, which a program that pushes needs not
+        )
+
         events = read_events(
             source,
             format=format,
