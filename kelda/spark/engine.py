@@ -183,9 +183,16 @@ class SparkEngine:
     # ------------------------------------------------------------------ running
 
     def start(self) -> None:
-        """Begin to read. Returns at once; answers come as batches are done."""
-        self.pipeline.start(self.master, to_the_end=False)
-        self._running = True
+        """Begin to read, if that is not done already. Returns at once; answers come as batches are done."""
+        with self._lock:
+            pipeline, already, self._running = self.pipeline, self._running, True
+        if already:
+            return
+        try:
+            pipeline.start(self.master, to_the_end=False)
+        except BaseException:
+            self._running = False
+            raise
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until all streams have ended, or time is up (False)."""
@@ -193,9 +200,10 @@ class SparkEngine:
 
     def stop(self) -> None:
         """Stop; what was checkpointed stays if a folder was given."""
-        if self._running:
+        with self._lock:
+            was_running, self._running = self._running, False
+        if was_running:
             self.pipeline.stop()
-            self._running = False
         if not self._keep:
             shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -88,3 +88,29 @@ def test_paths_are_told_in_full_to_processes_that_stand_elsewhere(tmp_path, monk
     streams = Pipeline([mapped, watched], tmp_path / "state").run.setup.streams
     assert [s.path for s in streams] == [f"{tmp_path}/s.csv", f"folder:{tmp_path}/in?watch=true"]
     assert [s.mapping for s in streams] == [f"{tmp_path}/m.yaml"] * 2
+
+
+def test_whoever_starts_first_starts_and_the_others_need_not(tmp_path, monkeypatch) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(Pipeline, "start", lambda self, master, **_: begun.append(master))
+    with kelda.SparkEngine(master="local[2]", checkpoint=tmp_path) as engine:
+        engine.stream(S)
+        threads = [threading.Thread(target=engine.start) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert begun == ["local[2]"]
+        assert "running" in repr(engine)
+
+
+def test_an_engine_that_could_not_start_can_be_started_again(tmp_path, monkeypatch) -> None:
+    def fails(self: Pipeline, master: str, **_: object) -> None:
+        raise UsageError("no such master")
+
+    with kelda.SparkEngine(master="nowhere", checkpoint=tmp_path) as engine:
+        engine.stream(S)
+        for _ in range(2):
+            monkeypatch.setattr(Pipeline, "start", fails)
+            with pytest.raises(UsageError, match="no such master"):
+                engine.start()
