@@ -113,3 +113,16 @@ def test_stored_rows_may_come_later_and_indexes_may_grow() -> None:
     assert join.cell(1, 1, np.array([0, 50, 550])).tolist() == [0, 1, 2]
     assert join.entered(0, np.array([0, 200, 400])).tolist() == [1, 2, 3]
     assert join.next_rows.tolist() == [600, 5550]
+
+
+def test_one_leaf_with_more_rows_than_there_is_room_for_results() -> None:
+    """It stops when it is full, goes on when conditions have thrown out or room was made, and misses none."""
+    for keeps in (2, 100):  # every second row, which fills the room; or few, which never do
+        join = WindowJoin([Leaf(("x",))])
+        join.conditions = [lambda deltas, keeps=keeps: deltas.values[0] % keeps == 0]
+        for first in (0, 1000):
+            numbers = np.arange(first, first + 1000)
+            join.add([NewRows(0, numbers[None, :], numbers, numbers + 5000)])
+        came = as_list(join.results(2000))
+        assert came == [(x, 1, (x,)) for x in range(0, 2000, keeps)]
+        assert as_list(join.results(7000)) == [(x + 5000, -1, (x,)) for x in range(0, 2000, keeps)]
