@@ -1,0 +1,142 @@
+"""Whether two answers are the same, as far as SPARQL says which answer is right.
+
+Bags of solutions up to the names of blank nodes. Terms are compared as terms, after what SPARQL leaves open has
+been made one: how a computed number is spelt, how many digits of a quotient are kept, the case of language tags,
+the order in which GROUP_CONCAT joins. Order is checked where SPARQL defines it, pair by pair.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from pyoxigraph import BlankNode, Literal, NamedNode, Triple
+
+from kelda.engine.oneshot import Result as KeldaResult
+from tests.conformance.results import INTEGERS, Row, Rows, Triples, difference, normal, row
+
+from .queries import SEPARATOR
+from .terms import XSD
+
+Term = NamedNode | BlankNode | Literal | Triple
+Result = Rows | Triples | bool
+
+DIGITS = 12  # of a fraction that are compared: implementations choose how many a quotient has
+
+
+def from_jena(reply: dict[str, Any]) -> Result:
+    """A reply of Oracle.java."""
+    if "boolean" in reply:
+        return bool(reply["boolean"])
+    if "triples" in reply:
+        return Triples(frozenset(Triple(*(one(term(t)) for t in triple)) for triple in reply["triples"]))
+    rows = tuple(row((name, one(term(t))) for name, t in r.items()) for r in reply["rows"])
+    return Rows(rows, frozenset(reply["vars"]))
+
+
+def term(parts: list[str]) -> Term:
+    """A term of Oracle.java."""
+    kind, text, *more = parts
+    if kind == "u":
+        return NamedNode(text)
+    if kind == "b":
+        return BlankNode(text if text.isalnum() else "j" + text.encode().hex())
+    if len(more) == 2:
+        return Literal(text, language=more[1].lower())
+    return Literal(text, datatype=NamedNode(more[0]))
+
+
+def from_kelda(found: KeldaResult) -> Result:
+    """A result of Kelda's one-shot evaluation."""
+    if isinstance(found, bool):
+        return found
+    if isinstance(found, list):
+        return Triples(frozenset(Triple(*map(one, t)) for t in found))
+    return Rows(tuple(solution(r) for r in found.rows), frozenset(found.variables))
+
+
+def solution(bindings: dict[str, Any]) -> Row:
+    """One solution of Kelda."""
+    return row((name, one(value)) for name, value in bindings.items())
+
+
+def one(term: Term) -> Term:
+    """The one spelling of what may be spelt in several ways."""
+    if not isinstance(term, Literal):
+        return term
+    if term.language:
+        return Literal(pieces(term.value), language=term.language.lower())
+    kind = term.datatype.value.removeprefix(XSD)
+    if kind == "string":
+        return Literal(pieces(term.value))
+    spelt = normal(term)
+    assert isinstance(spelt, Literal)
+    if kind == "decimal" and "." in spelt.value:
+        return Literal(_short(spelt.value), datatype=term.datatype)
+    if kind == "dateTime" and spelt.value.endswith("+00:00"):
+        return Literal(spelt.value[:-6] + "Z", datatype=term.datatype)
+    return spelt
+
+
+def pieces(text: str) -> str:
+    return SEPARATOR.join(sorted(text.split(SEPARATOR))) if SEPARATOR in text else text
+
+
+def _short(text: str) -> str:
+    whole, fraction = text.split(".")
+    if len(fraction) <= DIGITS or not fraction.isdigit():
+        return text
+    return format(round(Decimal(text), DIGITS).normalize(), "f")
+
+
+# ---------------------------------------------------------------------------- order
+
+
+def less(a: Term | None, b: Term | None) -> bool | None:
+    """Whether a comes before b by ORDER BY; None: SPARQL does not say."""
+    if _class(a) != _class(b):
+        return _class(a) < _class(b)
+    if isinstance(a, NamedNode) and isinstance(b, NamedNode):
+        return None if a == b else a.value < b.value
+    if isinstance(a, Literal) and isinstance(b, Literal):
+        x, y = _number(a), _number(b)
+        if x is not None and y is not None:
+            return None if x == y else x < y
+        if {a.datatype.value, b.datatype.value} == {XSD + "string"}:
+            return None if a.value == b.value else a.value < b.value
+    return None
+
+
+def _class(term: Term | None) -> int:
+    return 0 if term is None else 1 if isinstance(term, BlankNode) else 2 if isinstance(term, NamedNode) else 3
+
+
+def _number(literal: Literal) -> Decimal | None:
+    kind = literal.datatype.value.removeprefix(XSD)
+    if kind not in INTEGERS | {"decimal"}:
+        return None
+    try:
+        return Decimal(literal.value)
+    except ArithmeticError:
+        return None
+
+
+def in_order(rows: Sequence[Row], keys: Sequence[tuple[str, bool]]) -> bool:
+    """Whether no solution stands before one that ORDER BY puts before it. `keys`: variable, descending."""
+    found = [dict(r) for r in rows]
+    for j, later in enumerate(found):
+        for earlier in found[:j]:
+            for name, descending in keys:
+                a, b = earlier.get(name), later.get(name)
+                if a == b:
+                    continue
+                wrong = less(b, a)
+                if wrong is not None and wrong != descending:
+                    return False
+                break
+    return True
+
+
+__all__ = ["Counter", "difference", "from_jena", "from_kelda", "in_order", "less", "one", "solution"]
