@@ -64,6 +64,7 @@ public class Oracle {
         try {
             Query query = QueryFactory.create(request.get("query").getAsString().value(), Syntax.syntaxSPARQL_11);
             parsed = true;
+            query = Strict.strict(query);
             DatasetGraph data = read(request.get("data").getAsString().value());
             for (JsonValue graph : request.get("graphs").getAsArray())
                 open(data, NodeFactory.createURI(graph.getAsString().value()));

@@ -18,7 +18,9 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=None, help="default: the time")
     options.add_argument("--only", type=int, help="the case of this number alone")
     options.add_argument("--most", type=int, default=40, help="stop after so many differences")
-    options.add_argument("--whole", action="store_true", help="show cases as they are, do not make them small")
+    options.add_argument(
+        "--whole", action="store_true", help="show cases as they are, do not make them small"
+    )
     options.add_argument("--prepare", action="store_true", help="only fetch and compile what is needed")
     chosen = options.parse_args()
     try:

@@ -26,20 +26,24 @@ def prepare(build: Path = BUILD) -> str:
     java = find_java()
     if java is None or java.version < OLDEST_JAVA:
         raise NoOracle(f"needs a JDK {OLDEST_JAVA} or newer, found {java.version if java else 'none'}")
-    pom, source = HERE / "pom.xml", HERE / "Oracle.java"
+    pom, sources = HERE / "pom.xml", [HERE / "Oracle.java", HERE / "Strict.java"]
     jars, classes = build / "jars", build / "classes"
-    if not _made(build / "jars-of", pom):
+    if not _made(build / "jars-of", [pom]):
         _run(build, "mvn", "Maven", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies",
              f"-DoutputDirectory={jars}")  # fmt: skip
-        (build / "jars-of").write_bytes(pom.read_bytes())
-    if not _made(build / "classes-of", source):
-        _run(build, "javac", "a JDK", "-cp", f"{jars}/*", "-d", str(classes), str(source))
-        (build / "classes-of").write_bytes(source.read_bytes())
+        _mark(build / "jars-of", [pom])
+    if not _made(build / "classes-of", sources):
+        _run(build, "javac", "a JDK", "-cp", f"{jars}/*", "-d", str(classes), *map(str, sources))
+        _mark(build / "classes-of", sources)
     return f"{jars}/*{os.pathsep}{classes}"
 
 
-def _made(mark: Path, source: Path) -> bool:
-    return mark.exists() and mark.read_bytes() == source.read_bytes()
+def _mark(mark: Path, sources: list[Path]) -> None:
+    mark.write_bytes(b"".join(source.read_bytes() for source in sources))
+
+
+def _made(mark: Path, sources: list[Path]) -> bool:
+    return mark.exists() and mark.read_bytes() == b"".join(source.read_bytes() for source in sources)
 
 
 def _run(build: Path, command: str, package: str, *arguments: str) -> None:

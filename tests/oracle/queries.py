@@ -98,7 +98,10 @@ class Writer:
             case 5:
                 return f"({inner})+"
             case 6:
-                some = [self.pick(("", "", "^")) + self.pick(T.PREDICATES) for _ in range(self.random.randint(1, 3))]
+                some = [
+                    self.pick(("", "", "^")) + self.pick(T.PREDICATES)
+                    for _ in range(self.random.randint(1, 3))
+                ]
                 return f"!({'|'.join(some)})"
             case _:
                 return f"(({inner})/{self.pick(T.PREDICATES)})"
@@ -236,7 +239,11 @@ class Writer:
                 return f"CONCAT({', '.join(s(depth - 1) for _ in range(self.random.randint(0, 3)))})"
             case 4:
                 start = self.number(0) if self.chance(0.3) else self.pick(("1", "2", "0", "-1", "1.5", "3"))
-                length = f", {self.number(0) if self.chance(0.3) else self.pick('0125')}" if self.chance(0.5) else ""
+                length = (
+                    f", {self.number(0) if self.chance(0.3) else self.pick('0125')}"
+                    if self.chance(0.5)
+                    else ""
+                )
                 return f"SUBSTR({s(depth - 1)}, {start}{length})"
             case 5:
                 new = self.pick(('"z"', '""', '"[$1]"', '"$0"', '"\\\\$"'))
@@ -278,7 +285,9 @@ class Writer:
             case 8:
                 return f"{self.pick(UNARY[:4])}({self.any(d)})"
             case 9:
-                return f"{self.pick(('CONTAINS', 'STRSTARTS', 'STRENDS'))}({self.string(d)}, {self.string(d)})"
+                return (
+                    f"{self.pick(('CONTAINS', 'STRSTARTS', 'STRENDS'))}({self.string(d)}, {self.string(d)})"
+                )
             case 10:
                 flags = f", {self.pick(FLAGS)}" if self.chance(0.4) else ""
                 return f"REGEX({self.string(d)}, {self.pick(PATTERNS)}{flags})"
@@ -364,7 +373,7 @@ class Writer:
         tail = f" GROUP BY {' '.join(written)}" if written else ""
         if self.chance(0.2):
             condition = self.aggregate(keys)
-            self.used = keys or ["?none"]
+            self.used = keys or ["?none"]  # what a group has one of
             tail += f" HAVING ({condition} {self.pick(COMPARISONS)} {self.number(0)})"
         self.used = shown
         place = "" if sub else "@from@ WHERE "
@@ -386,7 +395,9 @@ class Writer:
         """A body that binds odd terms, for expressions to work on."""
         if self.windows or self.chance(0.5):
             self.used += ["?x", "?v", "?y", "?w"]
-            return self.look(lambda: "?x <http://ex/p> ?v .") + " " + self.look(lambda: "?y <http://ex/q> ?w .")
+            return (
+                self.look(lambda: "?x <http://ex/p> ?v .") + " " + self.look(lambda: "?y <http://ex/q> ?w .")
+            )
         self.used += ["?v", "?w"]
         rows = " ".join(f"({self.literal()} {self.leaf_term()})" for _ in range(self.random.randint(2, 5)))
         return f"VALUES (?v ?w) {{ {rows} }}"

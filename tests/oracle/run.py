@@ -36,14 +36,11 @@ def outcome(case: Case, jena: Jena) -> tuple[str, str]:
     try:
         found = judge(case, jena)
     except Refused as refused:
-        if refused.side == "kelda":
-            excused = excuse(case, refused.reason)
-            return (f"excused: {excused}", "") if excused else ("kelda refused", refused.reason)
         return f"{refused.side} refused", refused.reason
     if found is None:
         return "same", ""
     excused = excuse(case, found)
-    return (f"excused: {excused}", "") if excused else ("different", found)
+    return (f"excused: {excused}", "") if excused else ("different", str(found))
 
 
 def run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-PREFIXES = "PREFIX : <http://ex/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
+PREFIXES = "BASE <http://ex/> PREFIX : <http://ex/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 EX = "http://ex/"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
@@ -35,7 +35,20 @@ DOUBLES = [
     *typed("float", "1.5", "NaN", "INF", "0.1", "16777217"),
 ]
 BOOLEANS = [*typed("boolean", "true", "false", "1", "0")]
-STRINGS = ['""', '"a"', '"abc"', '"ABC"', '"a b"', '"b"', '"1"', '"foobar"', '"a.c"', '"É"', '"é𝒳z"', '"true"']
+STRINGS = [
+    '""',
+    '"a"',
+    '"abc"',
+    '"ABC"',
+    '"a b"',
+    '"b"',
+    '"1"',
+    '"foobar"',
+    '"a.c"',
+    '"É"',
+    '"é𝒳z"',
+    '"true"',
+]
 LANGUAGE = ['"abc"@en', '"abc"@fr', '"ABC"@en', '""@en', '"bar"@en-us', '"b"@de']
 DATETIMES = [
     *typed("dateTime", "2020-01-01T00:00:00Z", "2020-01-01T00:00:00", "2020-01-01T02:00:00+02:00"),

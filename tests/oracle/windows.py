@@ -138,7 +138,7 @@ def random_window(random: Random, dialect: str) -> Window:
     size = random.randint(1, 8)
     step = random.choice((0, random.randint(1, 6)))
     if kind == "past":
-        return Window(stream, kind, size + 1, step, random.randint(0, size))
+        return Window(stream, kind, size + 1, step, random.randint(1, size))
     if kind in ("now", "all"):
         return Window(stream, kind)
     return Window(stream, kind, size, 0 if kind == "session" else step)

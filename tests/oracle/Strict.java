@@ -1,0 +1,208 @@
+import java.time.LocalDate;
+import java.util.List;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+import org.apache.jena.graph.Node;
+import org.apache.jena.query.Query;
+import org.apache.jena.sparql.core.TriplePath;
+import org.apache.jena.sparql.expr.*;
+import org.apache.jena.sparql.expr.aggregate.Aggregator;
+import org.apache.jena.sparql.expr.nodevalue.XSDFuncOp;
+import org.apache.jena.sparql.function.FunctionEnv;
+import org.apache.jena.sparql.path.*;
+import org.apache.jena.sparql.syntax.Element;
+import org.apache.jena.sparql.syntax.ElementFilter;
+import org.apache.jena.sparql.syntax.ElementPathBlock;
+import org.apache.jena.sparql.syntax.ElementSubQuery;
+import org.apache.jena.sparql.syntax.syntaxtransform.ElementTransformCopyBase;
+import org.apache.jena.sparql.syntax.syntaxtransform.ExprTransformApplyElementTransform;
+import org.apache.jena.sparql.syntax.syntaxtransform.QueryTransformOps;
+
+/** A query with the operators of SPARQL 1.1 where ARQ has its own; tests/oracle/quirks.py says which these are. */
+final class Strict {
+    static Query strict(Query query) {
+        return rest(QueryTransformOps.transform(query, PATTERNS, EXPRESSIONS));
+    }
+
+    /** What the transformation of a query leaves alone. */
+    private static Query rest(Query query) {
+        List<Expr> conditions = query.getHavingExprs();
+        if (conditions != null) conditions.replaceAll(Strict::truth);
+        query.getAggregators().replaceAll(found -> {
+            Aggregator aggregator = found.getAggregator();
+            if (aggregator.getExprList() == null) return found;
+            ExprList arguments = ExprTransformer.transform(EXPRESSIONS, aggregator.getExprList());
+            return new ExprAggregator(found.getVar(), aggregator.copy(arguments));
+        });
+        return query;
+    }
+
+    private static final ElementTransformCopyBase PATTERNS = new ElementTransformCopyBase() {
+        @Override public Element transform(ElementFilter filter, Expr condition) {
+            return new ElementFilter(truth(condition));
+        }
+        @Override public Element transform(ElementSubQuery element, Query query) {
+            return super.transform(element, rest(query));
+        }
+        @Override public Element transform(ElementPathBlock block) {
+            ElementPathBlock out = new ElementPathBlock();
+            block.patternElts().forEachRemaining(t -> out.addTriplePath(
+                t.isTriple() ? t : new TriplePath(t.getSubject(), straight(t.getPath()), t.getObject())));
+            return out;
+        }
+    };
+
+    private static final Set<Class<?>> PARTS_OF_TIMES = Set.of(
+        E_DateTimeYear.class, E_DateTimeMonth.class, E_DateTimeDay.class, E_DateTimeHours.class,
+        E_DateTimeMinutes.class, E_DateTimeSeconds.class, E_DateTimeTimezone.class, E_DateTimeTZ.class);
+
+    private static final ExprTransform EXPRESSIONS = new ExprTransformApplyElementTransform(PATTERNS) {
+        @Override public Expr transform(ExprFunction1 function, Expr a) {
+            if (function instanceof E_LogicalNot) return new E_LogicalNot(truth(a));
+            if (function instanceof E_IRI) return new Of(a, (value, env) -> iri(function, value, env));
+            if (function instanceof E_NumRound) return new Of(a, (value, env) -> round(function, value));
+            if (PARTS_OF_TIMES.contains(function.getClass()))
+                return new Of(a, (value, env) -> partOfTime(function, value));
+            return super.transform(function, a);
+        }
+        @Override public Expr transform(ExprFunction2 function, Expr a, Expr b) {
+            if (function instanceof E_LogicalAnd) return new E_LogicalAnd(truth(a), truth(b));
+            if (function instanceof E_LogicalOr) return new E_LogicalOr(truth(a), truth(b));
+            if (function instanceof E_LangMatches) return new E_LangMatches(plain(a), plain(b));
+            if (function instanceof E_GreaterThanOrEqual) return new E_LogicalOr(new E_GreaterThan(a, b), new E_Equals(a, b));
+            if (function instanceof E_LessThanOrEqual) return new E_LogicalOr(new E_LessThan(a, b), new E_Equals(a, b));
+            return super.transform(function, a, b);
+        }
+        @Override public Expr transform(ExprFunction3 function, Expr a, Expr b, Expr c) {
+            if (function instanceof E_If) return new E_If(truth(a), b, c);
+            return super.transform(function, a, b, c);
+        }
+        @Override public Expr transform(ExprFunctionN function, ExprList arguments) {
+            if (function instanceof E_StrSubstring && arguments.size() == 2)
+                return new E_StrSubstring(arguments.get(0), new Of(arguments.get(1), Strict::start), null);
+            if (function instanceof E_StrSubstring)
+                return new E_StrSubstring(arguments.get(0), new Of(arguments.get(1), Strict::whole),
+                    new Of(arguments.get(2), Strict::whole));
+            return super.transform(function, arguments);
+        }
+    };
+
+    /** A function of one argument that is ours. */
+    private static final class Of extends ExprFunction1 {
+        interface Body { NodeValue of(NodeValue value, FunctionEnv environment); }
+
+        private final Body body;
+
+        Of(Expr a, Body body) {
+            super(a, "of");
+            this.body = body;
+        }
+
+        @Override public NodeValue eval(NodeValue value, FunctionEnv environment) { return body.of(value, environment); }
+
+        @Override public NodeValue eval(NodeValue value) { return body.of(value, null); }
+
+        @Override public Expr copy(Expr a) { return new Of(a, body); }
+    }
+
+    private static Expr truth(Expr a) { return new Of(a, Strict::truth); }
+
+    /** The effective boolean value: of an ill-typed number or boolean it is false, of a text its being there. */
+    private static NodeValue truth(NodeValue value, FunctionEnv environment) {
+        Node node = value.asNode();
+        if (!node.isLiteral()) throw new ExprEvalException("no truth value");
+        if (value.isLangString() || value.isString()) return NodeValue.makeBoolean(!node.getLiteralLexicalForm().isEmpty());
+        if (value.isNumber() || value.isBoolean()) return NodeValue.makeBoolean(XSDFuncOp.booleanEffectiveValue(value));
+        String type = node.getLiteralDatatypeURI();
+        if (type.startsWith(XSD) && TYPES.contains(type.substring(XSD.length())))
+            return NodeValue.FALSE;  // ill-typed: else it were a number or a boolean
+        throw new ExprEvalException("no truth value");
+    }
+
+    private static final String XSD = "http://www.w3.org/2001/XMLSchema#";
+    private static final Set<String> TYPES = Set.of(
+        "boolean", "decimal", "double", "float", "integer", "long", "int", "short", "byte", "nonNegativeInteger",
+        "positiveInteger", "nonPositiveInteger", "negativeInteger", "unsignedLong", "unsignedInt", "unsignedShort",
+        "unsignedByte");
+
+    /** A part of a time: an error for durations, and 24:00:00 is 00:00:00 of the next day. */
+    private static NodeValue partOfTime(ExprFunction1 function, NodeValue value) {
+        if (!value.isDateTime() && !value.isDate() && !value.isTime() && !value.isGYear())
+            throw new ExprEvalException("not a time");
+        Node node = value.asNode();
+        Matcher midnight = MIDNIGHT.matcher(node.getLiteralLexicalForm());
+        if (midnight.matches()) {
+            String next = LocalDate.parse(midnight.group(1)).plusDays(1) + "T00:00:00" + midnight.group(2);
+            value = NodeValue.makeNode(next, node.getLiteralDatatype());
+        }
+        NodeValue part = function.eval(value);
+        return part.isInteger() ? NodeValue.makeInteger(part.getInteger()) : part;  // 0, not 00
+    }
+
+    private static final Pattern MIDNIGHT = Pattern.compile("(\\d{4}-\\d\\d-\\d\\d)T24:00:00(.*)");
+
+    /** An IRI, or an error where there is none: of blank nodes, and of texts with blanks or brackets. */
+    private static NodeValue iri(ExprFunction1 function, NodeValue value, FunctionEnv environment) {
+        if (!value.isIRI() && !value.isString()) throw new ExprEvalException("not a text");
+        NodeValue found = function.eval(value, environment);
+        if (INVALID.matcher(found.asNode().getURI()).find()) throw new ExprEvalException("not an IRI");
+        return found;
+    }
+
+    private static final Pattern INVALID = Pattern.compile("[ <>\"{}|\\\\^`]|^_:");
+
+    /** Doubles and floats as they are where they have no fraction: ARQ goes through a long. */
+    private static NodeValue round(ExprFunction1 function, NodeValue value) {
+        if (value.isFloat() && !(Math.abs(value.getFloat()) < 1 << 23)) return value;
+        if (value.isDouble() && !(Math.abs(value.getDouble()) < 1L << 52)) return value;
+        return function.eval(value);
+    }
+
+    private static Expr plain(Expr a) {
+        return new Of(a, (value, env) -> {
+            if (!value.isString()) throw new ExprEvalException("not a simple literal");
+            return value;
+        });
+    }
+
+    private static NodeValue whole(NodeValue value, FunctionEnv environment) {
+        if (!value.isInteger()) throw new ExprEvalException("not an integer");
+        return value;
+    }
+
+    /** Where SUBSTR without a length begins: ARQ ends earlier where that is before the text. */
+    private static NodeValue start(NodeValue value, FunctionEnv environment) {
+        return whole(value, environment).getInteger().signum() > 0 ? value : NodeValue.makeInteger(1);
+    }
+
+    /** The same path with ^ at its links alone: ARQ finds no literals with ^ elsewhere. */
+    private static Path straight(Path path) {
+        if (path instanceof P_Inverse inverse) return turned(inverse.getSubPath());
+        if (path instanceof P_Seq seq) return new P_Seq(straight(seq.getLeft()), straight(seq.getRight()));
+        if (path instanceof P_Alt alt) return new P_Alt(straight(alt.getLeft()), straight(alt.getRight()));
+        if (path instanceof P_ZeroOrOne p) return new P_ZeroOrOne(straight(p.getSubPath()));
+        if (path instanceof P_ZeroOrMore1 p) return new P_ZeroOrMore1(straight(p.getSubPath()));
+        if (path instanceof P_OneOrMore1 p) return new P_OneOrMore1(straight(p.getSubPath()));
+        return path;
+    }
+
+    /** The path from its end to its start. */
+    private static Path turned(Path path) {
+        if (path instanceof P_Inverse inverse) return straight(inverse.getSubPath());
+        if (path instanceof P_Link link) return new P_Inverse(link);
+        if (path instanceof P_Seq seq) return new P_Seq(turned(seq.getRight()), turned(seq.getLeft()));
+        if (path instanceof P_Alt alt) return new P_Alt(turned(alt.getLeft()), turned(alt.getRight()));
+        if (path instanceof P_ZeroOrOne p) return new P_ZeroOrOne(turned(p.getSubPath()));
+        if (path instanceof P_ZeroOrMore1 p) return new P_ZeroOrMore1(turned(p.getSubPath()));
+        if (path instanceof P_OneOrMore1 p) return new P_OneOrMore1(turned(p.getSubPath()));
+        if (path instanceof P_NegPropSet set) {
+            P_NegPropSet out = new P_NegPropSet();
+            for (P_Path0 node : set.getNodes())
+                out.add(node.isForward() ? new P_ReverseLink(node.getNode()) : new P_Link(node.getNode()));
+            return out;
+        }
+        throw new IllegalStateException("a path that is not SPARQL: " + path);
+    }
+}
