@@ -107,7 +107,7 @@ def random_oneshot(random: Random) -> Case:
 
 
 def random_streamed(random: Random) -> Case:
-    """A continuous query. In CQELS-QL a repeated triple counts twice, which no graph can show: none repeats."""
+    """A continuous query. In CQELS-QL a repeated triple counts twice, which no graph shows: none repeats."""
     dialect = random.choice(("cqels", "rspql", "rspql", "csparql"))
     blanks = random.random() < 0.6
     windows = tuple(random_window(random, dialect) for _ in range(random.choice((1, 1, 2))))

@@ -1,8 +1,8 @@
 """Whether two answers are the same, as far as SPARQL says which answer is right.
 
-Bags of solutions up to the names of blank nodes. Terms are compared as terms, after what SPARQL leaves open has
-been made one: how a computed number is spelt, how many digits of a quotient are kept, the case of language tags,
-the order in which GROUP_CONCAT joins. Order is checked where SPARQL defines it, pair by pair.
+Bags of solutions up to the names of blank nodes. Terms are compared as terms, after what SPARQL leaves open
+has been made one: how a computed number is spelt, how many digits of a quotient are kept, the case of language
+tags, the order in which GROUP_CONCAT joins. Order is checked where SPARQL defines it, pair by pair.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ Term = NamedNode | BlankNode | Literal | Triple
 Result = Rows | Triples | bool
 
 NO_IRI = NamedNode("urn:oracle:no-iri")
+WHOLE, NUMBER = re.compile(r"[+-]?\d+"), re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 DIGITS = 12  # of a fraction that are compared: implementations choose how many a quotient has
 
 
@@ -78,7 +79,7 @@ def one(term: Term) -> Term:
         return Literal(pieces(term.value))
     spelt = normal(term)
     assert isinstance(spelt, Literal)
-    if kind == "decimal" and "." in spelt.value:
+    if kind == "decimal" and NUMBER.fullmatch(spelt.value):
         return Literal(_short(spelt.value), datatype=term.datatype)
     if kind == "dateTime":
         return Literal(_moment(spelt.value), datatype=term.datatype)
@@ -98,10 +99,10 @@ def _moment(text: str) -> str:
 
 
 def _short(text: str) -> str:
-    whole, fraction = text.split(".")
-    if len(fraction) <= DIGITS or not fraction.isdigit():
-        return text
-    return format(round(Decimal(text), DIGITS).normalize() + 0, "f")  # + 0: no -0
+    value = Decimal(text)
+    if len(text.partition(".")[2]) > DIGITS:
+        value = round(value, DIGITS)
+    return format(value.normalize() + 0, "f")  # + 0: there is no -0
 
 
 # ---------------------------------------------------------------------------- order
@@ -130,12 +131,8 @@ def _class(term: Term | None) -> int:
 
 def _number(literal: Literal) -> Decimal | None:
     kind = literal.datatype.value.removeprefix(XSD)
-    if kind not in INTEGERS | {"decimal"}:
-        return None
-    try:
-        return Decimal(literal.value)
-    except ArithmeticError:
-        return None
+    well = {**dict.fromkeys(INTEGERS, WHOLE), "decimal": NUMBER}.get(kind)
+    return Decimal(literal.value) if well is not None and well.fullmatch(literal.value) else None
 
 
 def in_order(rows: Sequence[Row], keys: Sequence[tuple[str, bool]]) -> bool:

@@ -91,7 +91,7 @@ class Jena:
     def ask(
         self, query: str, data: Sequence[str], *, now: str | None = None, graphs: Sequence[str] = ()
     ) -> dict[str, Any]:
-        """The reply (see Oracle.java) to a query over N-Quads lines. `graphs` are there even if they are empty."""
+        """The reply (see Oracle.java) to a query over N-Quads lines. `graphs` are there even if empty."""
         request: dict[str, Any] = {"query": query, "data": "\n".join(data), "graphs": list(graphs)}
         if now is not None:
             request["now"] = now

@@ -1,9 +1,9 @@
 """Random queries as wide as SPARQL 1.1: every form, pattern, path, function, operator and aggregate.
 
-A query is text; places where a stream is read are written `@w0@ { … }`, for one dialect or the other to fill in
-(`cases.py`). What SPARQL leaves open is written so that the answer is not: blank nodes and random values only
-under functions that tell nothing about which, SAMPLE over what is the same in all of a group, sub-selects with
-LIMIT ordered by the one IRI they tell.
+A query is text; places where a stream is read are written `@w0@ { … }`, for one dialect or the other to fill
+in (`cases.py`). What SPARQL leaves open is written so that the answer is not: blank nodes and random values only
+under functions that tell nothing about which, SAMPLE over what is the same in all of a group, sub-selects
+with LIMIT ordered by the one IRI they tell.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ DATE_PARTS = ("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE",
 CASTS = ("boolean", "double", "float", "decimal", "integer", "dateTime", "string")
 COMPARISONS = ("=", "!=", "<", ">", "<=", ">=")
 PATTERNS = ('"a"', '"^a"', '"b.*"', '"[a-c]+"', '"A"', '"a.c"', '"^$"', '"\\\\."', '"(a)(b)?"', '"."', '"B$"')
+DATATYPES = ("xsd:integer", ":dt", "xsd:string", "xsd:dateTime")
 TAGS = ('"en"', '"fr"', '"de-at"')
 RANGES = ('"*"', '"en"', '"EN"', '"fr"', '""')
 ABSOLUTE = '"http://ex/z"'
@@ -31,7 +32,7 @@ FLAGS = ('"i"', '""', '"s"', '"m"', '"x"', '"q"', '"im"')
 
 @dataclass
 class Writer:
-    """Writes one query. `windows`: how many windows patterns may look into (0: a query that is asked once)."""
+    """Writes one query. `windows`: how many windows patterns may look into (0: it is asked once)."""
 
     random: Random
     windows: int = 0
@@ -254,7 +255,7 @@ class Writer:
             case 7:
                 return f"STRLANG({s(depth - 1)}, {self.pick(TAGS)})"
             case 8:
-                return f"STRDT({s(depth - 1)}, {self.pick(('xsd:integer', ':dt', 'xsd:string', 'xsd:dateTime'))})"
+                return f"STRDT({s(depth - 1)}, {self.pick(DATATYPES)})"
             case 9:
                 return f"xsd:string({self.any(depth - 1)})"
             case 10:

@@ -1,4 +1,4 @@
-"""The terms that random data and queries are made of: ordinary ones, and all the odd ones we could think of."""
+"""The terms that random data and queries are made of: ordinary ones, and all odd ones we could think of."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Window:
                 numbers = list(dict.fromkeys(i for i, _ in came))
                 shown = numbers[: self.moves(events, t) * (self.step or 1)][-self.size :]
                 return [e for e in came if e[0] in shown]
-        sessions = self.sessions([e for e in came], events)
+        sessions = self.sessions(came, events)
         if on_close:
             ended = [s for s in sessions if events[s[-1][0]].time + self.size <= t]
             return ended[-1] if ended else []
