@@ -1,8 +1,8 @@
 """Whether two answers are the same, as far as SPARQL says which answer is right.
 
 Bags of solutions up to the names of blank nodes. Terms are compared as terms, after what SPARQL leaves open
-has been made one: how a computed number is spelt, how many digits of a quotient are kept, the case of language
-tags, the order in which GROUP_CONCAT joins. Order is checked where SPARQL defines it, pair by pair.
+has been made one: how a computed number is spelt, how many digits of a quotient are kept, the case of
+language tags, the order in which GROUP_CONCAT joins. Order is checked where SPARQL defines it, pair by pair.
 """
 
 from __future__ import annotations

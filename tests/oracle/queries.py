@@ -1,9 +1,9 @@
 """Random queries as wide as SPARQL 1.1: every form, pattern, path, function, operator and aggregate.
 
 A query is text; places where a stream is read are written `@w0@ { … }`, for one dialect or the other to fill
-in (`cases.py`). What SPARQL leaves open is written so that the answer is not: blank nodes and random values only
-under functions that tell nothing about which, SAMPLE over what is the same in all of a group, sub-selects
-with LIMIT ordered by the one IRI they tell.
+in (`cases.py`). What SPARQL leaves open is written so that the answer is not: blank nodes and random values
+only under functions that tell nothing about which, SAMPLE over what is the same in all of a group,
+sub-selects with LIMIT ordered by the one IRI they tell.
 """
 
 from __future__ import annotations
@@ -51,14 +51,15 @@ class Writer:
         self.fresh += 1
         return f"?n{self.fresh}"
 
-    def var(self) -> str:
-        found = self.pick(VARS)
+    def var(self, most: tuple[str, ...] = VARS) -> str:
+        """A variable, mostly one of these: patterns that have nothing in common have no solutions."""
+        found = self.pick(most if self.chance(0.9) else VARS)
         self.used.append(found)
         return found
 
     def known(self) -> str:
         """A variable for an expression: mostly one that is bound somewhere."""
-        return self.pick(self.used) if self.used and self.chance(0.93) else self.pick(VARS)
+        return self.pick(self.used) if self.used and self.chance(0.95) else self.pick(VARS)
 
     # ---------------------------------------------------------------- patterns
 
@@ -66,19 +67,19 @@ class Writer:
         return self.pick(T.LITERALS)
 
     def subject(self) -> str:
-        return self.pick(T.NODES) if self.chance(0.12) else self.var()
+        return self.pick(T.NODES) if self.chance(0.08) else self.var(("?x", "?x", "?y"))
 
     def object(self) -> str:
-        if self.chance(0.1):
-            return self.pick(T.NODES)
         if self.chance(0.06):
+            return self.pick(T.NODES)
+        if self.chance(0.04):
             return self.literal()
-        return "[]" if self.chance(0.03) else self.var()
+        return "[]" if self.chance(0.03) else self.var(("?v", "?v", "?w", "?w", "?z", "?y"))
 
     def triple(self) -> str:
         if self.chance(0.22):
             return f"{self.subject()} {self.path(2)} {self.object()}"
-        predicate = self.var() if self.chance(0.08) else self.pick(T.PREDICATES)
+        predicate = self.var(("?p",)) if self.chance(0.08) else self.pick(T.PREDICATES)
         return f"{self.subject()} {predicate} {self.object()}"
 
     def path(self, depth: int) -> str:
@@ -108,14 +109,14 @@ class Writer:
                 return f"(({inner})/{self.pick(T.PREDICATES)})"
 
     def triples(self) -> str:
-        return " . ".join(self.triple() for _ in range(self.pick((1, 1, 1, 2, 2, 3)))) + " ."
+        return " . ".join(self.triple() for _ in range(self.pick((1, 1, 1, 1, 2, 2, 3)))) + " ."
 
     def look(self, inside: Callable[[], str]) -> str:
         """A group that looks somewhere: the default graph, a named one, a window."""
         if self.windows and self.chance(0.6):
             return f"@w{self.random.randrange(self.windows)}@ {{ {inside()} }}"
         if self.graphs and self.chance(0.12):
-            graph = self.var() if self.chance(0.5) else self.pick(T.GRAPHS)
+            graph = self.var(("?g",)) if self.chance(0.5) else self.pick(T.GRAPHS)
             return f"GRAPH {graph} {{ {inside()} }}"
         return inside()
 
@@ -186,7 +187,7 @@ class Writer:
         parts = [self.part(depth)]
         if self.chance(0.3):
             parts.append(self.part(depth))
-        while self.chance(0.4):
+        while self.chance(0.3):
             parts.append(self.decoration(depth))
         return " ".join(parts)
 
@@ -447,6 +448,8 @@ def data(random: Random, size: int, blanks: bool = True, graphs: bool = True) ->
 
 
 def statement(random: Random, nodes: list[str], graphs: bool) -> str:
-    place = f" {random.choice(T.GRAPHS)}" if graphs and random.random() < 0.2 else ""
-    value = random.choice(nodes) if random.random() < 0.45 else random.choice(T.LITERALS)
-    return f"{random.choice(nodes)} {random.choice(T.PREDICATES)} {value}{place} ."
+    place = f" {random.choice(T.GRAPHS)}" if graphs and random.random() < 0.25 else ""
+    predicate = random.choice(T.PREDICATES)
+    links = 0.25 if predicate in T.PREDICATES[:2] else 0.85  # :p and :q have values, :r and :s lead on
+    value = random.choice(nodes) if random.random() < links else random.choice(T.LITERALS)
+    return f"{random.choice(nodes)} {predicate} {value}{place} ."

@@ -11,8 +11,8 @@ Where ARQ has operators of its own, `Strict.java` puts those of SPARQL 1.1 in th
 - ^ of a path finds literals too; ARQ's does so at single properties alone.
 - IRI() of a blank node, or of a text that is no IRI, is an error; ARQ makes an IRI of it.
 
-What SPARQL leaves open is made one by `compare.py`. The rest is here: each excuse says which queries it is for
-and looks only at differences of its kind.
+What SPARQL leaves open is made one by `compare.py`. The rest is here: each excuse says which queries it is
+for and looks only at differences of its kind.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ def outcome(case: Case, jena: Jena) -> tuple[str, str]:
         found = judge(case, jena)
     except Refused as refused:
         return f"{refused.side} refused", refused.reason
-    if found is None:
-        return "same", ""
+    if isinstance(found, bool):
+        return "the same" if found else "both empty", ""
     excused = excuse(case, found)
     return (f"excused: {excused}", "") if excused else ("different", str(found))
 

@@ -82,7 +82,7 @@ NUMBERS = INTEGERS * 3 + ODD_INTEGERS + DECIMALS + DOUBLES
 TIMES = DATETIMES * 2 + DATES + DURATIONS
 LITERALS = INTEGERS * 6 + STRINGS * 3 + NUMBERS + BOOLEANS * 2 + LANGUAGE * 2 + TIMES + ILL_TYPED + UNKNOWN
 
-NODES = [f"<{EX}{name}>" for name in "abcde"]
-BLANKS = ["_:b0", "_:b1", "_:b2"]
+NODES = [f"<{EX}{name}>" for name in "abcd"]
+BLANKS = ["_:b0", "_:b1"]
 PREDICATES = [f"<{EX}{name}>" for name in "pqrs"]
 GRAPHS = [f"<{EX}{name}>" for name in ("g1", "g2")]

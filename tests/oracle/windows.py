@@ -134,8 +134,8 @@ KINDS = {
 
 def random_window(random: Random, dialect: str) -> Window:
     """Any window of the dialect."""
-    stream, kind = random.choice("ab"), random.choice(KINDS[dialect])
-    size = random.randint(1, 8)
+    stream, kind = random.choice("aaaab"), random.choice(KINDS[dialect])
+    size = random.randint(1, 14)
     step = random.choice((0, random.randint(1, 6)))
     if kind == "past":
         return Window(stream, kind, size + 1, step, random.randint(1, size))
@@ -148,9 +148,9 @@ def random_events(random: Random, triples: list[str], repeat: bool) -> list[Arri
     """A short history of two streams, in order of time; `repeat`: a triple may come more than once."""
     events, time = [], random.randint(0, 9)
     left = list(triples)
-    for _ in range(random.randint(1, 8)):
+    for _ in range(random.randint(2, 9)):
         some = []
-        for _ in range(random.choice((1, 1, 2, 3))):
+        for _ in range(random.choice((1, 2, 4, 6))):
             if not left:
                 break
             one = random.choice(left)
@@ -158,6 +158,6 @@ def random_events(random: Random, triples: list[str], repeat: bool) -> list[Arri
                 left.remove(one)
             some.append(one)
         if some:
-            events.append(Arrival(random.choice("aab"), time, tuple(some)))
-        time += random.choice((0, 1, 1, 2, 3, 7))
+            events.append(Arrival(random.choice("aaab"), time, tuple(some)))
+        time += random.choice((0, 1, 1, 1, 2, 2, 7))
     return events
