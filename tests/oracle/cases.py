@@ -204,6 +204,20 @@ def judge(case: Case, jena: Jena) -> Difference | bool:
     return judge_streamed(case, jena) if case.windows else judge_oneshot(case, jena)
 
 
+def finds(case: Case, jena: Jena) -> bool:
+    """Whether the query has an answer over its data; if it has windows, at its last report."""
+    content = list(case.data)
+    if case.windows:
+        times = reports(case.windows, case.events, case.dialect, case.every, False)
+        if not times:
+            return False
+        content = contents(case, times[-1])
+    try:
+        return says(_asked(jena, Slice.of(case.jena())[0], content))
+    except Refused:
+        return True
+
+
 def says(result: Result) -> bool:
     """Whether there is anything in a result."""
     return (
@@ -247,7 +261,6 @@ def quads(lines: Iterable[str]) -> list[Quad]:
 
 
 def judge_streamed(case: Case, jena: Jena) -> Difference | bool:
-    on_close = case.dialect != "cqels"
     whole, end = Slice.of(case.jena())
     lax = "REDUCED" in whole
     times = reports(case.windows, case.events, case.dialect, case.every, case.output != "rstream")
@@ -262,13 +275,8 @@ def judge_streamed(case: Case, jena: Jena) -> Difference | bool:
     state: Counter[Row] = Counter()
     said = False
     for t in times:
-        content = list(case.data)
-        for i, window in enumerate(case.windows):
-            place = "" if case.dialect == "csparql" else f" <{GRAPH}{i}>"
-            shown = window.content(case.events, t, on_close)
-            content += dict.fromkeys(f"{case.events[e].triples[k]}{place} ." for e, k in shown)
         graphs = [] if case.dialect == "csparql" else [f"{GRAPH}{i}" for i in range(len(case.windows))]
-        expected = _asked(jena, whole, content, now=at(t), graphs=graphs)
+        expected = _asked(jena, whole, contents(case, t), now=at(t), graphs=graphs)
         now = [answer for answer in told if answer.time == t]
         got: Result
         if isinstance(expected, bool):
@@ -291,6 +299,16 @@ def judge_streamed(case: Case, jena: Jena) -> Difference | bool:
             return replace(found, text=f"at {t}: {found}")
         said = said or says(expected)
     return said
+
+
+def contents(case: Case, t: int) -> list[str]:
+    """The stored data and what is in the windows at t."""
+    lines = list(case.data)
+    for i, window in enumerate(case.windows):
+        place = "" if case.dialect == "csparql" else f" <{GRAPH}{i}>"
+        shown = window.content(case.events, t, on_close=case.dialect != "cqels")
+        lines += dict.fromkeys(f"{case.events[e].triples[k]}{place} ." for e, k in shown)
+    return lines
 
 
 def _one(triple: Any) -> Any:
