@@ -1,3 +1,4 @@
+import java.math.BigInteger;
 import java.time.LocalDate;
 import java.util.List;
 import java.util.Set;
@@ -71,8 +72,7 @@ final class Strict {
             if (function instanceof E_LogicalAnd) return new E_LogicalAnd(truth(a), truth(b));
             if (function instanceof E_LogicalOr) return new E_LogicalOr(truth(a), truth(b));
             if (function instanceof E_LangMatches) return new E_LangMatches(plain(a), plain(b));
-            if (function instanceof E_GreaterThanOrEqual) return new E_LogicalOr(new E_GreaterThan(a, b), new E_Equals(a, b));
-            if (function instanceof E_LessThanOrEqual) return new E_LogicalOr(new E_LessThan(a, b), new E_Equals(a, b));
+            if (ORDERINGS.contains(function.getClass())) return new Ordering(function, a, b);
             return super.transform(function, a, b);
         }
         @Override public Expr transform(ExprFunction3 function, Expr a, Expr b, Expr c) {
@@ -85,9 +85,33 @@ final class Strict {
             if (function instanceof E_StrSubstring)
                 return new E_StrSubstring(arguments.get(0), new Of(arguments.get(1), Strict::whole),
                     new Of(arguments.get(2), Strict::whole));
+            if (function instanceof E_Function cast && CASTS.contains(cast.getFunctionIRI()) && arguments.size() == 1)
+                return new E_Function(cast.getFunctionIRI(), new ExprList(new Of(arguments.get(0), Strict::castable)));
             return super.transform(function, arguments);
         }
     };
+
+    private static final Set<Class<?>> ORDERINGS = Set.of(
+        E_LessThan.class, E_GreaterThan.class, E_LessThanOrEqual.class, E_GreaterThanOrEqual.class);
+
+    /** < and its kin: for literals alone, and false with NaN. */
+    private static final class Ordering extends ExprFunction2 {
+        private final ExprFunction2 function;
+
+        Ordering(ExprFunction2 function, Expr a, Expr b) {
+            super(a, b, "ordering");
+            this.function = function;
+        }
+
+        @Override public NodeValue eval(NodeValue a, NodeValue b) {
+            if (!a.isLiteral() || !b.isLiteral()) throw new ExprEvalException("not literals");
+            if (a.isNumber() && b.isNumber() && (Double.isNaN(a.getDouble()) || Double.isNaN(b.getDouble())))
+                return NodeValue.FALSE;
+            return function.eval(a, b);
+        }
+
+        @Override public Expr copy(Expr a, Expr b) { return new Ordering(function, a, b); }
+    }
 
     /** A function of one argument that is ours. */
     private static final class Of extends ExprFunction1 {
@@ -126,6 +150,16 @@ final class Strict {
         "boolean", "decimal", "double", "float", "integer", "long", "int", "short", "byte", "nonNegativeInteger",
         "positiveInteger", "nonPositiveInteger", "negativeInteger", "unsignedLong", "unsignedInt", "unsignedShort",
         "unsignedByte");
+
+    private static final Set<String> CASTS = Set.of(
+        XSD + "boolean", XSD + "double", XSD + "float", XSD + "decimal", XSD + "integer", XSD + "dateTime");
+
+    /** What can be cast (17.5): texts, numbers, booleans and dateTimes that are well-typed. */
+    private static NodeValue castable(NodeValue value, FunctionEnv environment) {
+        if (!value.isString() && !value.isNumber() && !value.isBoolean() && !value.isDateTime() && !value.isDate())
+            throw new ExprEvalException("cannot be cast");
+        return value;
+    }
 
     /** A part of a time: an error for durations, and 24:00:00 is 00:00:00 of the next day. */
     private static NodeValue partOfTime(ExprFunction1 function, NodeValue value) {
@@ -169,12 +203,15 @@ final class Strict {
 
     private static NodeValue whole(NodeValue value, FunctionEnv environment) {
         if (!value.isInteger()) throw new ExprEvalException("not an integer");
-        return value;
+        return NodeValue.makeInteger(value.getInteger().min(FAR).max(FAR.negate()));
     }
+
+    private static final BigInteger FAR = BigInteger.valueOf(1 << 24);
 
     /** Where SUBSTR without a length begins: ARQ ends earlier where that is before the text. */
     private static NodeValue start(NodeValue value, FunctionEnv environment) {
-        return whole(value, environment).getInteger().signum() > 0 ? value : NodeValue.makeInteger(1);
+        NodeValue found = whole(value, environment);
+        return found.getInteger().signum() > 0 ? found : NodeValue.makeInteger(1);
     }
 
     /** The same path with ^ at its links alone: ARQ finds no literals with ^ elsewhere. */

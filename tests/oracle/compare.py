@@ -13,6 +13,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 from kelda.engine.oneshot import Result as KeldaResult
@@ -77,10 +78,14 @@ def one(term: Term) -> Term:
     kind = term.datatype.value.removeprefix(XSD)
     if kind == "string":
         return Literal(pieces(term.value))
+    if kind in INTEGERS | {"decimal"} and _number(term) is None:
+        return term
     spelt = normal(term)
     assert isinstance(spelt, Literal)
-    if kind == "decimal" and NUMBER.fullmatch(spelt.value):
+    if kind == "decimal":
         return Literal(_short(spelt.value), datatype=term.datatype)
+    if kind == "float":
+        return Literal(_single(spelt.value), datatype=term.datatype)
     if kind == "dateTime":
         return Literal(_moment(spelt.value), datatype=term.datatype)
     return spelt
@@ -88,6 +93,15 @@ def one(term: Term) -> Term:
 
 def pieces(text: str) -> str:
     return SEPARATOR.join(sorted(text.split(SEPARATOR))) if SEPARATOR in text else text
+
+
+def _single(text: str) -> str:
+    """The float that a text means: it has fewer digits than the text may have."""
+    try:
+        with np.errstate(over="ignore"):
+            return repr(float(np.float32(text)))
+    except ValueError:
+        return text
 
 
 def _moment(text: str) -> str:

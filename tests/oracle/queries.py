@@ -24,7 +24,7 @@ CASTS = ("boolean", "double", "float", "decimal", "integer", "dateTime", "string
 COMPARISONS = ("=", "!=", "<", ">", "<=", ">=")
 PATTERNS = ('"a"', '"^a"', '"b.*"', '"[a-c]+"', '"A"', '"a.c"', '"^$"', '"\\\\."', '"(a)(b)?"', '"."', '"B$"')
 DATATYPES = ("xsd:integer", ":dt", "xsd:string", "xsd:dateTime")
-TAGS = ('"en"', '"fr"', '"de-at"')
+TAGS = ('"en"', '"fr"', '"de-1996"')
 RANGES = ('"*"', '"en"', '"EN"', '"fr"', '""')
 ABSOLUTE = '"http://ex/z"'
 FLAGS = ('"i"', '""', '"s"', '"m"', '"x"', '"q"', '"im"')

@@ -49,7 +49,8 @@ STRINGS = [
     '"é𝒳z"',
     '"true"',
 ]
-LANGUAGE = ['"abc"@en', '"abc"@fr', '"ABC"@en', '""@en', '"bar"@en-us', '"b"@de']
+# Tags are such that their usual spelling is in small letters, which Jena and Kelda otherwise differ in.
+LANGUAGE = ['"abc"@en', '"abc"@fr', '"ABC"@en', '""@en', '"bar"@en-fonipa', '"b"@de']
 DATETIMES = [
     *typed("dateTime", "2020-01-01T00:00:00Z", "2020-01-01T00:00:00", "2020-01-01T02:00:00+02:00"),
     *typed("dateTime", "2019-12-31T23:59:59.999Z", "2020-06-15T12:30:15.5-05:00", "2021-03-04T05:06:07.250"),
