@@ -104,13 +104,18 @@ final class Strict {
         }
 
         @Override public NodeValue eval(NodeValue a, NodeValue b) {
-            if (!a.isLiteral() || !b.isLiteral()) throw new ExprEvalException("not literals");
+            if (!hasValue(a) || !hasValue(b)) throw new ExprEvalException("not values");
             if (a.isNumber() && b.isNumber() && (Double.isNaN(a.getDouble()) || Double.isNaN(b.getDouble())))
                 return NodeValue.FALSE;
             return function.eval(a, b);
         }
 
         @Override public Expr copy(Expr a, Expr b) { return new Ordering(function, a, b); }
+    }
+
+    /** Whether this is a literal that is well-typed: ARQ orders any term beside itself. */
+    private static boolean hasValue(NodeValue value) {
+        return value.isLiteral() && value.asNode().getLiteral().isWellFormed();
     }
 
     /** A function of one argument that is ours. */

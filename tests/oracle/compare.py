@@ -27,6 +27,20 @@ Result = Rows | Triples | bool
 
 NO_IRI = NamedNode("urn:oracle:no-iri")
 WHOLE, NUMBER = re.compile(r"[+-]?\d+"), re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
+BOUNDS: dict[str, tuple[int | None, int | None]] = {
+    "nonNegativeInteger": (0, None),
+    "positiveInteger": (1, None),
+    "nonPositiveInteger": (None, 0),
+    "negativeInteger": (None, -1),
+    **{
+        f"unsigned{name}": (0, 2**bits - 1)
+        for name, bits in (("Long", 64), ("Int", 32), ("Short", 16), ("Byte", 8))
+    },
+    **{
+        name: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        for name, bits in (("long", 64), ("int", 32), ("short", 16), ("byte", 8))
+    },
+}
 DIGITS = 12  # of a fraction that are compared: implementations choose how many a quotient has
 
 
@@ -145,8 +159,13 @@ def _class(term: Term | None) -> int:
 
 def _number(literal: Literal) -> Decimal | None:
     kind = literal.datatype.value.removeprefix(XSD)
-    well = {**dict.fromkeys(INTEGERS, WHOLE), "decimal": NUMBER}.get(kind)
-    return Decimal(literal.value) if well is not None and well.fullmatch(literal.value) else None
+    if kind == "decimal" and NUMBER.fullmatch(literal.value):
+        return Decimal(literal.value)
+    if kind not in INTEGERS or not WHOLE.fullmatch(literal.value):
+        return None
+    least, most = BOUNDS.get(kind, (None, None))
+    value = Decimal(literal.value)
+    return None if (least is not None and value < least) or (most is not None and value > most) else value
 
 
 def in_order(rows: Sequence[Row], keys: Sequence[tuple[str, bool]]) -> bool:
