@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.made-from-pyproject
 SHELL  := /bin/bash
 
 .DEFAULT_GOAL := help
-.PHONY: help venv warm demo test test-spark crash elastic check conformance bench bench-full bench-parts bench-parse clean jdk
+.PHONY: help venv warm demo test test-spark crash elastic check conformance oracle oracle-deps bench bench-full bench-parts bench-parse clean jdk
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,12 @@ check: $(STAMP) ## lint, formatting, types
 
 conformance: $(STAMP) ## the W3C SPARQL tests; writes docs/conformance.md
 	$(BIN)/python -m tests.conformance
+
+oracle: $(STAMP) ## thousands of random queries beside Apache Jena, about five minutes (needs a JDK and Maven)
+	$(BIN)/python -m tests.oracle
+
+oracle-deps: $(STAMP)
+	@$(BIN)/python -m tests.oracle --prepare
 
 bench-parse: $(STAMP) ## how fast queries are parsed
 	$(BIN)/python -m bench.parse

@@ -72,7 +72,7 @@ class Incremental:
         self.parameters = parameters
         self._whose = () if parameters is None else (QUERY,)
         self.query, self.store, self.dictionary, self.windows = query, store, dictionary, windows
-        self.expressions = Expressions(dictionary)
+        self.expressions = Expressions(dictionary, base=query.base)
         self._fresh = count()
         self._merges_stored = False
 

@@ -326,6 +326,9 @@ def to_sparql(
     return text
 
 
+_NAMED = A.Var(".named")
+
+
 def _write(writer: _Writer, query: A.Query) -> str:
     match query.form:
         case A.Form.SELECT:
@@ -337,8 +340,11 @@ def _write(writer: _Writer, query: A.Query) -> str:
             template = " ".join(_template_triple(writer, t, bound) for t in query.template)
             return f"CONSTRUCT {{ {template} }} WHERE {writer.nested(query.pattern)}"
         case A.Form.DESCRIBE:
-            terms = " ".join(writer.term(t) for t in query.describe)
-            return f"DESCRIBE {terms} WHERE {writer.nested(query.pattern)}"
+            # What is named by its IRI is described even if the pattern has no solution.
+            named = tuple((t,) for t in query.describe if isinstance(t, NamedNode))
+            pattern = A.Union(query.pattern, A.Values((_NAMED,), named)) if named else query.pattern
+            variables = [t for t in query.describe if isinstance(t, A.Var)] + [_NAMED] * bool(named)
+            return f"DESCRIBE {' '.join(map(writer.term, variables))} WHERE {writer.nested(pattern)}"
 
 
 def ways_to_stay(path: A.Path) -> int:

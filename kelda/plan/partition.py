@@ -109,8 +109,12 @@ def partition(query: A.Query, shards: int, *, stored_default: bool = False) -> P
         return Partitioning(None, str(reason), window_patterns(query))
 
 
+_ANY = A.TriplePattern(A.Var(".s"), A.Var(".p"), A.Var(".o"))
+
+
 def window_patterns(query: A.Query) -> tuple[WindowPattern, ...]:
-    """Every triple pattern that reads a window; a pattern over several windows, once for each."""
+    """Every triple pattern that reads a window; a pattern over several windows, once for each. A property
+    path may stay where it is, at any term of the window: it reads every triple."""
     streams = {w.name: w.stream.value for w in query.windows if isinstance(w.stream, NamedNode)}
     found: dict[WindowPattern, None] = {}
 
@@ -119,9 +123,9 @@ def window_patterns(query: A.Query) -> tuple[WindowPattern, ...]:
             visit(node.pattern, (node.window,))
         elif isinstance(node, A.InGraph):
             visit(node.pattern, ())
-        elif isinstance(node, A.Triples):
+        elif isinstance(node, A.Triples | A.PathPattern):
             for name in windows:
-                for t in node.patterns:
+                for t in node.patterns if isinstance(node, A.Triples) else (_ANY,):
                     if name in streams:
                         found[WindowPattern(streams[name], t)] = None
         else:

@@ -59,6 +59,8 @@ CASES = {
         WHERE { WINDOW :w { ?x :p ?y } WINDOW :v { ?x ?r ?z } }""",
     "an element that comes in between two boundaries": """REGISTER ISTREAM :o AS SELECT (COUNT(*) AS ?n)
         FROM NAMED WINDOW :w ON :a [RANGE 5 STEP 2 @:at] WHERE { WINDOW :w { ?x :p ?y } }""",
+    "IRI() against the base": """BASE <http://base/> SELECT ?x (IRI("leaf") AS ?i) (IRI(STR(?y)) AS ?j)
+        WHERE { STREAM :a [RANGE 4ms] { ?x :p ?y } }""",
     "every stream": "SELECT * WHERE { STREAM ?s [RANGE 3ms] { ?x :p ?y } }",
     "every stream, joined on the stream": """SELECT * WHERE { STREAM ?s [RANGE 3ms] { ?x :p ?y }
         STREAM ?s [RANGE 6ms] { ?y ?r ?z } }""",

@@ -14,26 +14,32 @@ from kelda.doctor import OLDEST_JAVA, find_java
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[1] / "build" / "oracle"
-FETCH_SECONDS = 300
+FETCH_SECONDS = 300  # for what Maven brings
 
 
 class NoOracle(Exception):
     """Jena cannot be had here; the message says why."""
 
 
-def prepare(build: Path = BUILD) -> str:
-    """The class path of the oracle; fetches and compiles what is not there yet."""
+def prepare(build: Path = BUILD, seconds: float = FETCH_SECONDS) -> str:
+    """The class path of the oracle; fetches (in so many seconds) and compiles what is not there yet."""
     java = find_java()
     if java is None or java.version < OLDEST_JAVA:
         raise NoOracle(f"needs a JDK {OLDEST_JAVA} or newer, found {java.version if java else 'none'}")
     pom, sources = HERE / "pom.xml", [HERE / "Oracle.java", HERE / "Strict.java"]
     jars, classes = build / "jars", build / "classes"
     if not _made(build / "jars-of", [pom]):
-        _run(build, "mvn", "Maven", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies",
-             f"-DoutputDirectory={jars}")  # fmt: skip
+        shutil.rmtree(jars, ignore_errors=True)
+        fetch = ("-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={jars}")
+        done = _run(build, seconds, "mvn", *fetch)
+        if done.returncode != 0:
+            said = (done.stdout + done.stderr).strip().splitlines() or ["it does not say why"]
+            raise NoOracle(f"Maven cannot fetch Apache Jena: {said[0]}")
         _mark(build / "jars-of", [pom])
     if not _made(build / "classes-of", sources):
-        _run(build, "javac", "a JDK", "-cp", f"{jars}/*", "-d", str(classes), *map(str, sources))
+        done = _run(build, seconds, "javac", "-cp", f"{jars}/*", "-d", str(classes), *map(str, sources))
+        if done.returncode != 0:
+            raise RuntimeError(f"tests/oracle/*.java cannot be compiled:\n{done.stderr}")
         _mark(build / "classes-of", sources)
     return f"{jars}/*{os.pathsep}{classes}"
 
@@ -46,30 +52,27 @@ def _made(mark: Path, sources: list[Path]) -> bool:
     return mark.exists() and mark.read_bytes() == b"".join(source.read_bytes() for source in sources)
 
 
-def _run(build: Path, command: str, package: str, *arguments: str) -> None:
+def _run(build: Path, seconds: float, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     if shutil.which(command) is None:
-        raise NoOracle(f"`{command}` is not on the PATH: install {package}, then `make oracle-deps`")
+        raise NoOracle(f"`{command}` is not on the PATH: install a JDK and Maven, then `make oracle-deps`")
     build.mkdir(parents=True, exist_ok=True)
     try:
-        done = subprocess.run(
-            [command, *arguments], capture_output=True, text=True, timeout=FETCH_SECONDS, cwd=build
+        return subprocess.run(
+            [command, *arguments], capture_output=True, text=True, timeout=seconds, cwd=build
         )
     except subprocess.TimeoutExpired:
-        raise NoOracle(f"`{command}` took more than {FETCH_SECONDS} s") from None
-    if done.returncode != 0:
-        reason = (done.stdout + done.stderr).strip().splitlines() or ["no reason given"]
-        raise NoOracle(f"`{command}` failed: {reason[0]}")
+        raise NoOracle(f"`{command}` took more than {seconds:g} s: run `make oracle-deps` first") from None
 
 
 class Jena:
-    """The process. `ask` many at once: it answers while requests are still being written."""
+    """The process: one question, one answer, for as long as it is open."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = FETCH_SECONDS) -> None:
         java = find_java()
-        path = prepare()
+        path = prepare(seconds=seconds)
         assert java is not None
         self._process = subprocess.Popen(
-            [java.command, "-Xmx512m", "-Xss16m", "-XX:TieredStopAtLevel=1", "-cp", path, "Oracle"],
+            [java.command, "-Xmx512m", "-Xss16m", "-XX:+UseSerialGC", "-cp", path, "Oracle"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

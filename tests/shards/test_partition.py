@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from kelda.engine.ownership import Owner, shards_of
 from kelda.lang import parse
 from kelda.plan.partition import Spread, partition, streams_of, window_patterns
-from tests.shards.worlds import PREFIX
+from kelda.runner.job import QuerySpec
+from kelda.shards.local import LocalShards
+from tests.engine.random_queries import STREAMS
+from tests.shards.worlds import PREFIX, event, setup
 
 A = "STREAM :a [RANGE 5s]"
 B = "STREAM :b [RANGE 5s]"
@@ -101,6 +104,19 @@ def test_patterns_and_streams_of_a_query() -> None:
         ("http://ex/a", ["x", "y"]),
         ("http://ex/b", ["x", "z"]),
     ]
+
+
+def test_a_path_that_may_stay_reads_every_triple() -> None:
+    """Each term of a window is at the end of a path of no length, whatever its triples are about."""
+    text = PREFIX + "SELECT ?x ?y { STREAM :a [RANGE 5ms] { ?x :p? ?y } }"
+    expected = None
+    for shards in (1, 2, 5):
+        local = LocalShards(setup(shards))
+        local.apply([local.planner.plan(QuerySpec("q", text))])
+        answers = local.push({STREAMS[0]: [event(1, "n0", "q", 7)]}, ends=STREAMS)
+        found = sorted(str(sorted((a.bindings or {}).items(), key=str)) for a in answers)
+        expected = expected or found
+        assert found == expected and len(found) == 2  # n0 and 7, each to itself
 
 
 # ------------------------------------------------------------------------------ the law
