@@ -8,13 +8,18 @@ import java.util.regex.Pattern;
 import org.apache.jena.graph.Node;
 import org.apache.jena.query.Query;
 import org.apache.jena.sparql.core.TriplePath;
+import org.apache.jena.sparql.core.Var;
+import org.apache.jena.sparql.core.VarExprList;
 import org.apache.jena.sparql.expr.*;
+import org.apache.jena.sparql.expr.aggregate.AggGroupConcat;
 import org.apache.jena.sparql.expr.aggregate.Aggregator;
 import org.apache.jena.sparql.expr.nodevalue.XSDFuncOp;
 import org.apache.jena.sparql.function.FunctionEnv;
 import org.apache.jena.sparql.path.*;
 import org.apache.jena.sparql.syntax.Element;
+import org.apache.jena.sparql.syntax.ElementBind;
 import org.apache.jena.sparql.syntax.ElementFilter;
+import org.apache.jena.sparql.syntax.ElementGroup;
 import org.apache.jena.sparql.syntax.ElementPathBlock;
 import org.apache.jena.sparql.syntax.ElementSubQuery;
 import org.apache.jena.sparql.syntax.syntaxtransform.ElementTransformCopyBase;
@@ -35,9 +40,23 @@ final class Strict {
             Aggregator aggregator = found.getAggregator();
             if (aggregator.getExprList() == null) return found;
             ExprList arguments = ExprTransformer.transform(EXPRESSIONS, aggregator.getExprList());
+            if (aggregator instanceof AggGroupConcat) arguments = new ExprList(new E_Str(arguments.get(0)));
             return new ExprAggregator(found.getVar(), aggregator.copy(arguments));
         });
+        keysBefore(query);
         return query;
+    }
+
+    /** GROUP BY (e AS ?v) is BIND(e AS ?v) before it: ARQ's aggregates do not see ?v. */
+    private static void keysBefore(Query query) {
+        VarExprList keys = query.getGroupBy();
+        if (keys == null || keys.getExprs().isEmpty()) return;
+        ElementGroup pattern = new ElementGroup();
+        pattern.addElement(query.getQueryPattern());
+        for (Var key : keys.getVars())
+            if (keys.getExpr(key) != null) pattern.addElement(new ElementBind(key, keys.getExpr(key)));
+        keys.getExprs().clear();
+        query.setQueryPattern(pattern);
     }
 
     private static final ElementTransformCopyBase PATTERNS = new ElementTransformCopyBase() {
@@ -85,6 +104,11 @@ final class Strict {
             if (function instanceof E_StrSubstring)
                 return new E_StrSubstring(arguments.get(0), new Of(arguments.get(1), Strict::whole),
                     new Of(arguments.get(2), Strict::whole));
+            if (function instanceof E_StrReplace)
+                return new E_StrReplace(arguments.get(0), arguments.get(1), groups(arguments.get(1), arguments.get(2)),
+                    arguments.size() > 3 ? arguments.get(3) : null);
+            if (function instanceof E_Function cast && cast.getFunctionIRI().equals(XSD + "string") && arguments.size() == 1)
+                return new E_Function(XSD + "string", new ExprList(new Of(arguments.get(0), Strict::usual)));
             if (function instanceof E_Function cast && CASTS.contains(cast.getFunctionIRI()) && arguments.size() == 1)
                 return new E_Function(cast.getFunctionIRI(), new ExprList(new Of(arguments.get(0), Strict::castable)));
             return super.transform(function, arguments);
@@ -164,6 +188,19 @@ final class Strict {
         if (!value.isString() && !value.isNumber() && !value.isBoolean() && !value.isDateTime() && !value.isDate())
             throw new ExprEvalException("cannot be cast");
         return value;
+    }
+
+    /** Integers and booleans as they are usually written, which is their text once they are cast to one. */
+    private static NodeValue usual(NodeValue value, FunctionEnv environment) {
+        if (value.isInteger()) return NodeValue.makeInteger(value.getInteger());
+        return value.isBoolean() ? NodeValue.makeBoolean(value.getBoolean()) : value;
+    }
+
+    /** What REPLACE puts in, without a group ($1) that the pattern does not have: F&O has it empty, ARQ an error. */
+    private static Expr groups(Expr pattern, Expr replacement) {
+        if (!pattern.isConstant() || !replacement.isConstant() || !pattern.getConstant().isString()) return replacement;
+        int groups = Pattern.compile(pattern.getConstant().getString()).matcher("").groupCount();
+        return groups > 0 ? replacement : NodeValue.makeString(replacement.getConstant().asString().replace("$1", ""));
     }
 
     /** A part of a time: an error for durations, and 24:00:00 is 00:00:00 of the next day. */

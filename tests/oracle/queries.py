@@ -374,9 +374,8 @@ class Writer:
             shown.append(name)
         tail = f" GROUP BY {' '.join(written)}" if written else ""
         if self.chance(0.2):
-            condition = self.aggregate(keys)
-            self.used = keys or ["?none"]  # what a group has one of
-            tail += f" HAVING ({condition} {self.pick(COMPARISONS)} {self.number(0)})"
+            beside = self.pick(keys + T.NUMBERS)  # keys are what a group has one of
+            tail += f" HAVING ({self.aggregate(keys)} {self.pick(COMPARISONS)} {beside})"
         self.used = shown
         place = "" if sub else "@from@ WHERE "
         return f"SELECT {' '.join(head)} {place}{{ {body} }}{tail}", shown

@@ -11,6 +11,10 @@ Where ARQ has operators of its own, `Strict.java` puts those of SPARQL 1.1 in th
 - `<` compares literals; ARQ's compares IRIs too.
 - Casts take what 17.5 lists, by its value; ARQ takes the text of any literal, also of an ill-typed one.
 - ^ of a path finds literals too; ARQ's does so at single properties alone.
+- xsd:string makes integers and booleans usual ("01" is "1"), GROUP_CONCAT leaves them as they are; ARQ the
+  other way round.
+- Aggregates see ?v of GROUP BY (… AS ?v); ARQ's find it unbound.
+- REPLACE puts in nothing for a group ($1) that its pattern does not have; for ARQ it is an error.
 - IRI() of a blank node, or of a text that is no IRI, is an error; ARQ makes an IRI of it.
 
 What SPARQL leaves open is made one by `compare.py`. The rest is here: each excuse says which queries it is
@@ -31,6 +35,7 @@ from .compare import Term
 from .terms import XSD
 
 Excuse = Callable[[Case, Difference], bool]
+NUMBERS = INTEGERS | {"decimal", "double"}
 EXCUSES: dict[str, Excuse] = {}
 
 
@@ -84,15 +89,6 @@ def _(case: Case, found: Difference) -> bool:
     return re.search(r"UUID\(|RAND\(", text) is not None
 
 
-@because("aggregates over (… AS ?n) of GROUP BY: ARQ finds it unbound")
-def _(case: Case, found: Difference) -> bool:
-    keys = re.findall(r"AS (\?\w+) ?\)", case.query.split("GROUP BY")[-1]) if "GROUP BY" in case.query else []
-    return any(
-        re.search(rf"\b(SAMPLE|SUM|AVG|MIN|MAX|COUNT|GROUP_CONCAT) ?\([^()]*\{key}\b", case.query)
-        for key in keys
-    )
-
-
 @because(
     "+?x, SUM(?x), CEIL(?x) of a type derived from xsd:integer: ARQ leaves the type, F&O makes it xsd:integer"
 )
@@ -139,20 +135,14 @@ def _(case: Case, found: Difference) -> bool:
 
 
 def is_number(term: Term) -> bool:
-    return isinstance(term, Literal) and term.datatype.value.removeprefix(XSD) in INTEGERS | {
-        "decimal",
-        "double",
-    }
+    return isinstance(term, Literal) and term.datatype.value.removeprefix(XSD) in NUMBERS
 
 
 @because("SUM and AVG begin with 0: ARQ's of -0.0 alone is -0.0")
 def _(case: Case, found: Difference) -> bool:
     def zero(name: str, term: Term) -> Term:
-        return (
-            Literal("0.0", datatype=term.datatype)
-            if isinstance(term, Literal) and term.value == "-0.0"
-            else term
-        )
+        is_zero = isinstance(term, Literal) and term.value == "-0.0"
+        return Literal("0.0", datatype=term.datatype) if is_zero else term  # type: ignore[union-attr]
 
     return re.search("SUM|AVG", case.query) is not None and same_but(zero, found)
 
@@ -177,21 +167,8 @@ def _(case: Case, found: Difference) -> bool:
     return same_but(number, found)
 
 
-@because("the text of a number or boolean that is written in an unusual way: ARQ makes it usual, or does not")
-def _(case: Case, found: Difference) -> bool:
-    odd = re.search(
-        r'"([01]|true)"\^\^<[^>]*boolean>|"(01|\+1|-0|007|\.5|\+1\.5)"',
-        str((case.query, case.data, case.events)),
-    )
-    return odd is not None and re.search(r"xsd:string|GROUP_CONCAT", case.query) is not None
-
-
-@because("$1 of REPLACE where there is no first group: empty by F&O, an error by ARQ")
-def _(case: Case, found: Difference) -> bool:
-    return '"[$1]"' in case.query
-
-
 @because("HAVING may ask for SAMPLE of a variable without saying so (18.2.4.1): ARQ finds it unbound")
 def _(case: Case, found: Difference) -> bool:
+    # Cases as they are generated do not; smaller ones may.
     asked = case.query.split("HAVING")[1:]
     return any(re.search(r"[^(]*\( ?\?|[=<>] ?\?", text) for text in asked)
