@@ -110,7 +110,8 @@ final class Strict {
             if (function instanceof E_Function cast && cast.getFunctionIRI().equals(XSD + "string") && arguments.size() == 1)
                 return new E_Function(XSD + "string", new ExprList(new Of(arguments.get(0), Strict::usual)));
             if (function instanceof E_Function cast && CASTS.contains(cast.getFunctionIRI()) && arguments.size() == 1)
-                return new E_Function(cast.getFunctionIRI(), new ExprList(new Of(arguments.get(0), Strict::castable)));
+                return new Of(new E_Function(cast.getFunctionIRI(), new ExprList(new Of(arguments.get(0),
+                    cast.getFunctionIRI().endsWith("boolean") ? Strict::castableToTruth : Strict::castable))), Strict::number);
             return super.transform(function, arguments);
         }
     };
@@ -188,6 +189,20 @@ final class Strict {
         if (!value.isString() && !value.isNumber() && !value.isBoolean() && !value.isDateTime() && !value.isDate())
             throw new ExprEvalException("cannot be cast");
         return value;
+    }
+
+    /** NaN is cast to false, which ARQ takes for true. */
+    private static NodeValue castableToTruth(NodeValue value, FunctionEnv environment) {
+        boolean isNaN = (value.isDouble() || value.isFloat()) && Double.isNaN(value.getDouble());
+        return isNaN ? NodeValue.FALSE : castable(value, environment);
+    }
+
+    /** A number made anew: ARQ's casts keep the text, and so make several terms of one number. */
+    private static NodeValue number(NodeValue value, FunctionEnv environment) {
+        if (value.isInteger()) return NodeValue.makeInteger(value.getInteger());
+        if (value.isDecimal()) return NodeValue.makeDecimal(value.getDecimal());
+        if (value.isFloat()) return NodeValue.makeFloat(value.getFloat());
+        return value.isDouble() ? NodeValue.makeDouble(value.getDouble()) : value;
     }
 
     /** Integers and booleans as they are usually written, which is their text once they are cast to one. */
