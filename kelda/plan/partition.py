@@ -67,6 +67,9 @@ class WindowPattern:
         return frozenset(term.name for term in (t.s, t.p, t.o) if isinstance(term, A.Var))
 
 
+_ANY = A.TriplePattern(A.Var(".s"), A.Var(".p"), A.Var(".o"))
+
+
 @dataclass(frozen=True, slots=True)
 class Partitioning:
     """What was decided, and why."""
@@ -107,9 +110,6 @@ def partition(query: A.Query, shards: int, *, stored_default: bool = False) -> P
         return Partitioning(_best(query, patterns, shards, stored_default), "", patterns)
     except _Whole as reason:
         return Partitioning(None, str(reason), window_patterns(query))
-
-
-_ANY = A.TriplePattern(A.Var(".s"), A.Var(".p"), A.Var(".o"))
 
 
 def window_patterns(query: A.Query) -> tuple[WindowPattern, ...]:

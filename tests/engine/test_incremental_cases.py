@@ -119,6 +119,20 @@ def test_exists_in_exists_with_a_variable_that_may_be_unbound() -> None:
     assert bag(run(engine, 1)) == bag(run(reference, 100))
 
 
+def test_iris_are_made_against_the_base_of_each_query() -> None:
+    text = 'BASE <http://{}/> SELECT (IRI("leaf") AS ?i) {{ STREAM <http://ex/a> [NOW] {{ ?x ?p ?y }} }}'
+    engine = IncrementalEvaluator()
+    engine.add_stream(EX + "a")
+    for name in ("one", "two"):
+        engine.register(name, parse(text.format(name)))
+    engine.push(EX + "a", [Event(1, (Quad(NamedNode(EX + "n"), NamedNode(EX + "p"), Literal("v")),))])
+    answers = engine.end(EX + "a")
+    assert {(a.query, str(a.bindings and a.bindings["i"])) for a in answers} == {
+        ("one", "<http://one/leaf>"),
+        ("two", "<http://two/leaf>"),
+    }
+
+
 def test_a_stream_that_is_added_before_any_element_is_read_too() -> None:
     engine = IncrementalEvaluator()
     engine.add_stream(STREAMS[0])

@@ -392,17 +392,3 @@ def test_of_stored_data_a_network_holds_what_its_constants_pick() -> None:
     joins = [node for node in _all_nodes(shared) if isinstance(node, JoinWindows)]
     # The first query runs alone; of 1,350 rows the others pick twice three.
     assert [int(node.join.next_rows[1]) for node in joins] == [6]
-
-
-def test_iris_are_made_against_the_base_of_each_query() -> None:
-    text = 'BASE <http://{}/> SELECT (IRI("leaf") AS ?i) {{ STREAM <http://ex/a> [NOW] {{ ?x ?p ?y }} }}'
-    engine = IncrementalEvaluator()
-    engine.add_stream(EX + "a")
-    for name in ("one", "two"):
-        engine.register(name, parse(text.format(name)))
-    engine.push(EX + "a", [Event(1, (Quad(NamedNode(EX + "n"), NamedNode(EX + "p"), Literal("v")),))])
-    answers = engine.end(EX + "a")
-    assert {(a.query, str(a.bindings and a.bindings["i"])) for a in answers} == {
-        ("one", "<http://one/leaf>"),
-        ("two", "<http://two/leaf>"),
-    }
