@@ -8,7 +8,7 @@ import time
 from collections import Counter
 
 from .jena import Jena, NoOracle, prepare
-from .run import Finding, run
+from .run import CURRENT, Finding, run
 
 
 def main() -> int:
@@ -34,7 +34,7 @@ def main() -> int:
     streamed = chosen.cases // 4 if chosen.streamed is None else chosen.streamed
     counts: Counter[str] = Counter()
     found: list[Finding] = []
-    print(f"seed {seed}: {chosen.cases} cases asked once, {streamed} streamed")
+    print(f"seed {seed}: {chosen.cases} cases asked once, {streamed} streamed; {CURRENT} says which is running")
     with Jena() as jena:
         for kind, cases in (("oneshot", chosen.cases), ("streamed", streamed)):
             numbers = range(cases) if chosen.only is None else range(chosen.only, chosen.only + bool(cases))

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from random import Random
 
 from .cases import Case, Refused, finds, judge, random_oneshot, random_streamed
-from .jena import Jena
+from .jena import BUILD, Jena
 from .quirks import excuse
 from .shrink import shrink
 
 KINDS = {"oneshot": random_oneshot, "streamed": random_streamed}
+CURRENT = BUILD / "case"  # which case is running: one that ends the process cannot say it itself
 DRAWS = 5  # how often a case is drawn again that finds nothing
 
 
@@ -60,6 +61,7 @@ def run(
 ) -> Iterator[Finding]:
     """The findings among the cases of these numbers."""
     for number in numbers:
+        CURRENT.write_text(f"{kind} {number} of seed {seed}\n")
         case = draw(jena, kind, seed, number)
         word, what = outcome(case, jena)
         counts[word] += 1

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,6 +112,12 @@ def test_no_excuse_for_what_is_simply_wrong(jena: Jena) -> None:
     fewer = Rows(whole.rows[1:])
     found = cases.compare(fewer, whole, Slice((), None, 0), lax=False)
     assert found is not None and quirks.excuse(case, found) is None
+
+
+def test_every_excuse_is_in_the_docs() -> None:
+    page = Path(__file__).parents[2].joinpath("docs", "oracle.md").read_text(encoding="utf-8")
+    for name in quirks.EXCUSES:
+        assert f"- {name[0].upper()}{name[1:]}.\n" in page
 
 
 # ---------------------------------------------------------------------------- the arithmetic of windows
