@@ -34,7 +34,7 @@ def main() -> int:
     streamed = chosen.cases // 4 if chosen.streamed is None else chosen.streamed
     counts: Counter[str] = Counter()
     found: list[Finding] = []
-    print(f"seed {seed}: {chosen.cases} cases asked once, {streamed} streamed; {CURRENT} says which is running")
+    print(f"seed {seed}: {chosen.cases} cases asked once, {streamed} streamed (now: see {CURRENT})")
     with Jena() as jena:
         for kind, cases in (("oneshot", chosen.cases), ("streamed", streamed)):
             numbers = range(cases) if chosen.only is None else range(chosen.only, chosen.only + bool(cases))

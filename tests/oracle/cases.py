@@ -104,7 +104,10 @@ def random_oneshot(random: Random) -> Case:
     blanks, graphs = random.random() < 0.6, random.random() < 0.7
     writer = Writer(random, graphs=graphs, blanks=blanks)
     forms = "SSSSSSSSGGGGAC" + ("D" if not blanks and not graphs else "")
-    return Case(writer.query(forms), tuple(data(random, random.choice((0, 10, 20, 30, 40)), blanks, graphs)))
+    query = writer.query(forms)
+    if graphs and random.random() < 0.12:
+        query = query.replace("@from@", writer.dataset())
+    return Case(query, tuple(data(random, random.choice((0, 10, 20, 30, 40)), blanks, graphs)))
 
 
 def random_streamed(random: Random) -> Case:

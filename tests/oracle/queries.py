@@ -406,6 +406,13 @@ class Writer:
     def leaf_term(self) -> str:
         return self.literal() if self.chance(0.85) else self.pick(("UNDEF", *T.NODES))
 
+    def dataset(self) -> str:
+        """FROM and FROM NAMED some graphs, one of which is not there."""
+        some = [
+            f"{self.pick(('FROM', 'FROM', 'FROM NAMED'))} {self.pick((*T.GRAPHS, ':none'))}" for _ in "ab"
+        ]
+        return " ".join(some[: self.random.randint(1, 2)])
+
     def query(self, forms: str = "SSSSSSSSGGGAC") -> str:
         body = self.table() if self.chance(0.45) else self.group(2)
         if self.windows and "@w" not in body:
@@ -430,7 +437,8 @@ class Writer:
             name = self.new()
             listed.append(f"({self.any(3)} AS {name})")
             shown.append(name)
-        return f"SELECT {head}{' '.join(listed)} @from@ WHERE {{ {body} }}" + self.order(shown)
+        end = self.order(shown) if self.chance(0.9) else " " + self.values()
+        return f"SELECT {head}{' '.join(listed)} @from@ WHERE {{ {body} }}{end}"
 
     def template(self) -> str:
         def end() -> str:
