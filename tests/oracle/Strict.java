@@ -244,8 +244,9 @@ final class Strict {
 
     private static final Pattern INVALID = Pattern.compile("[ <>\"{}|\\\\^`]|^_:");
 
-    /** Doubles and floats as they are where they have no fraction: ARQ goes through a long. */
+    /** Doubles and floats as they are where they have no fraction (so -0.0 too): ARQ goes through a long. */
     private static NodeValue round(ExprFunction1 function, NodeValue value) {
+        if ((value.isFloat() || value.isDouble()) && value.getDouble() == 0) return value;
         if (value.isFloat() && !(Math.abs(value.getFloat()) < 1 << 23)) return value;
         if (value.isDouble() && !(Math.abs(value.getDouble()) < 1L << 52)) return value;
         return function.eval(value);
