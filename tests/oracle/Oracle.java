@@ -29,6 +29,7 @@ import org.apache.jena.sparql.core.DatasetGraph;
 import org.apache.jena.sparql.core.DatasetGraphMapLink;
 import org.apache.jena.sparql.core.Var;
 import org.apache.jena.sparql.engine.binding.Binding;
+import org.apache.jena.sparql.engine.main.QC;
 import org.apache.jena.sparql.exec.QueryExec;
 import org.apache.jena.sparql.exec.RowSet;
 
@@ -49,6 +50,7 @@ public class Oracle {
         ARQ.getContext().set(ARQ.strictSPARQL, true);
         ARQ.getContext().set(ARQ.extensionValueTypes, false);
         ARQ.getContext().set(ARQ.constantBNodeLabels, false);
+        QC.setFactory(ARQ.getContext(), Minus::new);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
         String line;

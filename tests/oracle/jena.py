@@ -26,7 +26,7 @@ def prepare(build: Path = BUILD, seconds: float = FETCH_SECONDS) -> str:
     java = find_java()
     if java is None or java.version < OLDEST_JAVA:
         raise NoOracle(f"needs a JDK {OLDEST_JAVA} or newer, found {java.version if java else 'none'}")
-    pom, sources = HERE / "pom.xml", [HERE / "Oracle.java", HERE / "Strict.java"]
+    pom, sources = HERE / "pom.xml", sorted(HERE.glob("*.java"))
     jars, classes = build / "jars", build / "classes"
     if not _made(build / "jars-of", [pom]):
         shutil.rmtree(jars, ignore_errors=True)

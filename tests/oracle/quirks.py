@@ -16,6 +16,7 @@ Where ARQ has operators of its own, `Strict.java` puts those of SPARQL 1.1 in th
   other way round.
 - Aggregates see ?v of GROUP BY (… AS ?v); ARQ's find it unbound.
 - REPLACE puts in nothing for a group ($1) that its pattern does not have; for ARQ it is an error.
+- MINUS is taken pair by pair (`Minus.java`); ARQ's goes wrong where solutions bind different variables.
 - IRI() of a blank node, or of a text that is no IRI, is an error; ARQ makes an IRI of it.
 
 What SPARQL leaves open is made one by `compare.py`. The rest is here: each excuse says which queries it is

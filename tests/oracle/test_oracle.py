@@ -93,6 +93,13 @@ def test_jena_is_held_to_the_letter(jena: Jena, expression: str, value: str | No
         assert found.get("x", [None, None])[1] == value
 
 
+def test_minus_is_held_to_the_letter(jena: Jena) -> None:
+    text = """SELECT * { VALUES (?x ?y ?v) { (1 UNDEF UNDEF) (UNDEF 2 3) }
+        MINUS { VALUES (?x ?y ?v) { (1 4 3) } } }"""
+    (left,) = jena.ask(text, ())["rows"]  # (2, 3) and (4, 3) are not compatible
+    assert sorted(left) == ["v", "y"]
+
+
 def test_graphs_of_windows_are_no_graphs_to_graph_variables(jena: Jena) -> None:
     data = ("<http://ex/a> <http://ex/p> 1 <urn:window:0> .".replace("1", '"1"'),)
     every = jena.ask("SELECT * { GRAPH ?g { ?s ?p ?o } }", data, graphs=["urn:window:1"])
