@@ -365,12 +365,22 @@ def is_graph_by_graph(name: A.Var, inner: A.Pattern) -> bool:
     """Whether GRAPH ?g {inner} must be written out as one GRAPH per named graph.
 
     SPARQL evaluates the group in each graph alone and joins ?g afterwards; pyoxigraph lets ?g take
-    part inside. That is the same for plain patterns that do not mention ?g, and for nothing else.
+    part inside. That is the same for plain patterns that do not mention ?g, and for nothing else. A path
+    that may stay at a term which the query names is there in every graph, without any triple to say which.
     """
     plain = (A.Triples, A.TriplePattern, A.PathPattern, A.Path, A.Join, A.Union, A.Filter, A.Expr, A.Var)
     return any(
-        node == name or isinstance(node, A.Exists) or not isinstance(node, plain) for node in nodes(inner)
+        node == name
+        or isinstance(node, A.Exists)
+        or not isinstance(node, plain)
+        or (isinstance(node, A.PathPattern) and _stays_at_a_name(node))
+        for node in nodes(inner)
     )
+
+
+def _stays_at_a_name(pattern: A.PathPattern) -> bool:
+    may_stay = any(isinstance(node, A.Repeat) and node.at_least == 0 for node in nodes(pattern.path))
+    return may_stay and not (isinstance(pattern.s, A.Var) and isinstance(pattern.o, A.Var))
 
 
 def has_graph_by_graph(query: A.Query) -> bool:

@@ -53,11 +53,9 @@ def lift(query: A.Query) -> Lifted | None:
 
 
 def nameless(query: A.Query) -> A.Query:
-    """The query without what its text calls it and its answers, and how it writes IRIs. The base stays where
-    IRI(…) resolves against it when the query runs."""
-    resolves = any(isinstance(node, A.Call) and node.op == "IRI" for node in nodes(query.pattern))
-    base = query.base if resolves else None
-    return replace(query, name=None, stream_out=None, prefixes=(), base=base)
+    """The query without what its text calls it and its answers, and how it writes IRIs."""
+    resolves = any(isinstance(n, A.Call) and n.op == "IRI" for n in nodes(query.pattern))
+    return replace(query, name=None, stream_out=None, prefixes=(), base=query.base if resolves else None)
 
 
 def constant_column(number: int) -> str:
