@@ -18,6 +18,7 @@ import org.apache.jena.sparql.function.FunctionEnv;
 import org.apache.jena.sparql.path.*;
 import org.apache.jena.sparql.syntax.Element;
 import org.apache.jena.sparql.syntax.ElementBind;
+import org.apache.jena.sparql.syntax.ElementData;
 import org.apache.jena.sparql.syntax.ElementFilter;
 import org.apache.jena.sparql.syntax.ElementGroup;
 import org.apache.jena.sparql.syntax.ElementPathBlock;
@@ -44,7 +45,18 @@ final class Strict {
             return new ExprAggregator(found.getVar(), aggregator.copy(arguments));
         });
         keysBefore(query);
+        valuesBefore(query);
         return query;
+    }
+
+    /** VALUES at the end is joined before (e AS ?v) of SELECT is evaluated (18.2.4): ARQ joins it after that. */
+    private static void valuesBefore(Query query) {
+        if (query.getValuesData() == null || query.hasGroupBy() || query.hasAggregators()) return;
+        ElementGroup pattern = new ElementGroup();
+        pattern.addElement(query.getQueryPattern());
+        pattern.addElement(new ElementData(query.getValuesVariables(), query.getValuesData()));
+        query.setQueryPattern(pattern);
+        query.setValuesDataBlock(null, null);
     }
 
     /** GROUP BY (e AS ?v) is BIND(e AS ?v) before it: ARQ's aggregates do not see ?v. */
@@ -91,6 +103,7 @@ final class Strict {
             if (function instanceof E_LogicalAnd) return new E_LogicalAnd(truth(a), truth(b));
             if (function instanceof E_LogicalOr) return new E_LogicalOr(truth(a), truth(b));
             if (function instanceof E_LangMatches) return new E_LangMatches(plain(a), plain(b));
+            if (function instanceof E_Equals || function instanceof E_NotEquals) return new NaN(function, a, b);
             if (ORDERINGS.contains(function.getClass())) return new Ordering(function, a, b);
             return super.transform(function, a, b);
         }
@@ -104,7 +117,7 @@ final class Strict {
             if (function instanceof E_StrSubstring)
                 return new E_StrSubstring(arguments.get(0), new Of(arguments.get(1), Strict::whole),
                     new Of(arguments.get(2), Strict::whole));
-            if (function instanceof E_StrReplace)
+            if (function instanceof E_StrReplace && (arguments.size() < 4 || !arguments.get(3).toString().contains("q")))
                 return new E_StrReplace(arguments.get(0), arguments.get(1), groups(arguments.get(1), arguments.get(2)),
                     arguments.size() > 3 ? arguments.get(3) : null);
             if (function instanceof E_Function cast && cast.getFunctionIRI().equals(XSD + "string") && arguments.size() == 1)
@@ -115,6 +128,24 @@ final class Strict {
             return super.transform(function, arguments);
         }
     };
+
+    /** = and != of numbers, one of which is NaN: it is not equal to any. */
+    private static final class NaN extends ExprFunction2 {
+        private final ExprFunction2 function;
+
+        NaN(ExprFunction2 function, Expr a, Expr b) {
+            super(a, b, "nan");
+            this.function = function;
+        }
+
+        @Override public NodeValue eval(NodeValue a, NodeValue b) {
+            if (a.isNumber() && b.isNumber() && (Double.isNaN(a.getDouble()) || Double.isNaN(b.getDouble())))
+                return NodeValue.makeBoolean(function instanceof E_NotEquals);
+            return function.eval(a, b);
+        }
+
+        @Override public Expr copy(Expr a, Expr b) { return new NaN(function, a, b); }
+    }
 
     private static final Set<Class<?>> ORDERINGS = Set.of(
         E_LessThan.class, E_GreaterThan.class, E_LessThanOrEqual.class, E_GreaterThanOrEqual.class);
@@ -188,7 +219,8 @@ final class Strict {
     private static NodeValue castable(NodeValue value, FunctionEnv environment) {
         if (!value.isString() && !value.isNumber() && !value.isBoolean() && !value.isDateTime() && !value.isDate())
             throw new ExprEvalException("cannot be cast");
-        return value;
+        // The value of a float, not its text: 0.1 is 0.10000000149011612.
+        return value.isFloat() && Float.isFinite(value.getFloat()) ? NodeValue.makeDouble(value.getFloat()) : value;
     }
 
     /** NaN is cast to false, which ARQ takes for true. */
