@@ -10,6 +10,7 @@ import org.apache.jena.query.Query;
 import org.apache.jena.sparql.core.TriplePath;
 import org.apache.jena.sparql.core.Var;
 import org.apache.jena.sparql.core.VarExprList;
+import org.apache.jena.sparql.engine.binding.BindingFactory;
 import org.apache.jena.sparql.expr.*;
 import org.apache.jena.sparql.expr.aggregate.AggGroupConcat;
 import org.apache.jena.sparql.expr.aggregate.Aggregator;
@@ -56,7 +57,7 @@ final class Strict {
         pattern.addElement(query.getQueryPattern());
         pattern.addElement(new ElementData(query.getValuesVariables(), query.getValuesData()));
         query.setQueryPattern(pattern);
-        query.setValuesDataBlock(null, null);
+        query.setValuesDataBlock(List.of(), List.of(BindingFactory.root()));
     }
 
     /** GROUP BY (e AS ?v) is BIND(e AS ?v) before it: ARQ's aggregates do not see ?v. */
@@ -117,7 +118,7 @@ final class Strict {
             if (function instanceof E_StrSubstring)
                 return new E_StrSubstring(arguments.get(0), new Of(arguments.get(1), Strict::whole),
                     new Of(arguments.get(2), Strict::whole));
-            if (function instanceof E_StrReplace && (arguments.size() < 4 || !arguments.get(3).toString().contains("q")))
+            if (function instanceof E_StrReplace)
                 return new E_StrReplace(arguments.get(0), arguments.get(1), groups(arguments.get(1), arguments.get(2)),
                     arguments.size() > 3 ? arguments.get(3) : null);
             if (function instanceof E_Function cast && cast.getFunctionIRI().equals(XSD + "string") && arguments.size() == 1)

@@ -27,7 +27,7 @@ DATATYPES = ("xsd:integer", ":dt", "xsd:string", "xsd:dateTime")
 TAGS = ('"en"', '"fr"', '"de-1996"')
 RANGES = ('"*"', '"en"', '"EN"', '"fr"', '""')
 ABSOLUTE = '"http://ex/z"'
-FLAGS = ('"i"', '""', '"s"', '"m"', '"x"', '"q"', '"im"')
+FLAGS = ('"i"', '""', '"s"', '"m"', '"x"', '"im"')  # "q" came after SPARQL 1.1, with F&O 3.0
 
 
 @dataclass
