@@ -284,14 +284,14 @@ def _settles(expr: A.Expr) -> bool:
 
 
 def _is_typed(expr: A.Expr) -> bool:
-    """Whether the value is of a type that is ordered."""
+    """Whether the value is of a type that is ordered: a number, mostly, and else a time or a duration."""
     return isinstance(expr, A.Call) and (expr.op in NUMBERS or expr.op in STRINGS or expr.op in BOOLEANS)
 
 
 def _may_be_time(expr: A.Expr) -> bool:
     if isinstance(expr, A.Const):
         return isinstance(expr.term, Literal) and meaning(expr.term)[0] in TEMPORAL
-    return not _is_typed(expr)
+    return not _is_typed(expr) or (isinstance(expr, A.Call) and expr.op in ("+", "-"))
 
 
 def _asks_once(expr: A.Expr) -> bool:

@@ -16,10 +16,11 @@ import math
 import operator
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from pyoxigraph import Literal, NamedNode, Triple
+from pyoxigraph import Literal, NamedNode, QuerySolutions, Store, Triple
 
 from kelda.rdf.exact import DATATYPE_OF, VALUE_OF, Value, datatype_of, value_of
 from kelda.rdf.sort_text import sort_text
@@ -215,7 +216,7 @@ def reckons(op: str, a: Value, b: Value) -> Literal | None:
         return None
     (sort_a, x), (sort_b, y) = meaning(a), meaning(b)
     if sort_a not in NUMERIC or sort_b not in NUMERIC:
-        return None
+        return _reckons_times(op, a, b) if {sort_a, sort_b} <= _TIMES else None
     sort = max(sort_a, sort_b)
     if sort > Sort.DECIMAL:
         number = np.float64 if sort is Sort.DOUBLE else np.float32
@@ -225,6 +226,18 @@ def reckons(op: str, a: Value, b: Value) -> Literal | None:
     if op == "/":
         return literal_of(Sort.DECIMAL, quotient(x, y)) if y else None
     return literal_of(sort, _EXACT_ARITHMETIC[op](x, y))
+
+
+_TIMES = TEMPORAL | {Sort.DURATION}
+
+
+@lru_cache(maxsize=1 << 12)
+def _reckons_times(op: str, a: Literal, b: Literal) -> Literal | None:
+    """Sums and differences of times and durations, which SPARQL 1.1 does not have: as Oxigraph has them."""
+    found = Store().query(f"SELECT ({value_of(a)} {op} {value_of(b)} AS ?v) {{}}")
+    assert isinstance(found, QuerySolutions)
+    value = next(found)["v"]
+    return value if isinstance(value, Literal) else None
 
 
 def _arithmetic(op: str) -> Callable[[Value, Value], Literal | None]:
