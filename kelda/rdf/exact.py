@@ -106,20 +106,23 @@ def value_of(term: Value) -> Value:
 
 def quad_to_store(quad: Quad) -> Quad:
     """A quad with its object as it is stored (a subject or graph name is never a literal)."""
-    stored = to_store(quad.object)
-    return quad if stored is quad.object else Quad(quad.subject, quad.predicate, stored, quad.graph_name)
+    written = quad.object
+    stored = to_store(written)
+    return quad if stored is written else Quad(quad.subject, quad.predicate, stored, quad.graph_name)
 
 
 def quad_from_store(quad: Quad) -> Quad:
     """A quad with its object as it was written."""
-    written = from_store(quad.object)
-    return quad if written is quad.object else Quad(quad.subject, quad.predicate, written, quad.graph_name)
+    stored = quad.object
+    written = from_store(stored)
+    return quad if written is stored else Quad(quad.subject, quad.predicate, written, quad.graph_name)
 
 
 def triple_from_store(triple: Triple) -> Triple:
     """A triple of an answer, as it was written."""
-    written = from_store(triple.object)
-    return triple if written is triple.object else Triple(triple.subject, triple.predicate, written)
+    stored = triple.object
+    written = from_store(stored)
+    return triple if written is stored else Triple(triple.subject, triple.predicate, written)
 
 
 def datatype_of(term: Value) -> NamedNode | None:

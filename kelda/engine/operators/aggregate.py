@@ -773,10 +773,9 @@ class _Extreme:
         values, kinds = np.zeros(len(distinct)), np.full(len(distinct), kernels.OTHER)
         for i, (sort, value) in enumerate(self._hashed.of(distinct)):
             if sort in _INEXACT and value == value:  # not NaN
-                values[i], kinds[i] = value, kernels.DOUBLE if sort is Sort.DOUBLE else kernels.FLOAT
+                values[i], kinds[i] = value, kernels.NUMBER if sort is Sort.DOUBLE else kernels.FLOAT
             elif sort in _EXACT and len(value.as_tuple().digits) <= 15 and abs(value.adjusted()) <= 15:
-                values[i] = float(value)
-                kinds[i] = kernels.NUMBER if values[i] == value else kernels.ROUNDED
+                values[i], kinds[i] = float(value), kernels.NUMBER
         key[others], kind[others] = _float_keys(values)[places], kinds[places]
 
     def _look_up(self, extreme: Ids, snapshot: Ids) -> None:
@@ -843,7 +842,7 @@ class _Concat:
 
 
 _CLASSES = [
-    kernels.MISSING, kernels.FLOAT, kernels.DOUBLE, kernels.ROUNDED, kernels.NUMBER, kernels.MOMENT,
+    kernels.MISSING, kernels.FLOAT, kernels.NUMBER, kernels.MOMENT,
     kernels.LOCAL_MOMENT, kernels.STRING,
     kernels.BOOLEAN,
 ]  # fmt: skip
@@ -875,8 +874,6 @@ def _sort_keys(ids: Ids, dictionary: Dictionary) -> tuple[Ids, Ids]:
     choices = [
         ids == UNBOUND,
         single,
-        (kind == Kind.DOUBLE) | (kind == Kind.DOUBLE_E),
-        (kind == Kind.DECIMAL) & ((ids << 10 >> 10) % 5 ** (ids >> 54 & 15) != 0),
         valid,
         is_time & zoned,
         is_time,
@@ -884,7 +881,7 @@ def _sort_keys(ids: Ids, dictionary: Dictionary) -> tuple[Ids, Ids]:
         kind == Kind.BOOLEAN,
     ]
     number_key = _float_keys(numbers)
-    keys = [np.zeros_like(ids), *[number_key] * 4, moment, moment, inline, inline]
+    keys = [np.zeros_like(ids), number_key, number_key, moment, moment, inline, inline]
     key, kind_of = np.select(choices, keys, 0), np.select(choices, _CLASSES, kernels.OTHER)
     kernels.text_classes(_texts(dictionary), ids, key, kind_of)
     return key, kind_of

@@ -26,11 +26,10 @@ from kelda.rdf.ntriples_kernels import term_id
 
 GROUP, VALUE, COUNT, NEXT, PREVIOUS, KEY, CLASS, STAMP, BEFORE = range(9)
 FIELDS = 9
-MISSING, OTHER, NUMBER, ROUNDED, DOUBLE, FLOAT, MOMENT, LOCAL_MOMENT, BOOLEAN, STRING, IRI = range(11)
-CLASSES = 11
+MISSING, OTHER, NUMBER, FLOAT, MOMENT, LOCAL_MOMENT, BOOLEAN, STRING, IRI = range(9)
+CLASSES = 9
 """Classes of members: unbound; in need of the term itself; compared by KEY; and, STRING and IRI, by KEY and
-then by text, which for hashed ids is in the dictionary's arena. A NUMBER is an integer or decimal whose KEY
-is its value; it is comparable with either ROUNDED, a decimal whose KEY is near its value, or DOUBLE."""
+then by text, which for hashed ids is in the dictionary's arena."""
 
 LIMBS = 70
 """32-bit digits of an exact sum of doubles; digit 0 has the weight 2^-1152."""
@@ -307,18 +306,12 @@ def text_classes(texts, ids, key, kind):  # type: ignore[no-untyped-def]
             key[i] = word
 
 
-@njit(cache=True, inline="always")
-def _kind(member_class):  # type: ignore[no-untyped-def]
-    """The class that stands for those that are comparable with it."""
-    return NUMBER if member_class in (ROUNDED, DOUBLE) else member_class
-
-
 @njit(cache=True)
 def _better(entries, e, b, sign, texts):  # type: ignore[no-untyped-def]
     """Whether entry e comes before the best one so far, in a total order; among equals as in a scan."""
     if b < 0:
         return True
-    if _kind(entries[CLASS, e]) != _kind(entries[CLASS, b]):
+    if entries[CLASS, e] != entries[CLASS, b]:
         return entries[CLASS, e] < entries[CLASS, b]
     if entries[KEY, e] != entries[KEY, b]:
         return (entries[KEY, e] < entries[KEY, b]) == (sign < 0)
@@ -424,11 +417,9 @@ def members_step(  # type: ignore[no-untyped-def]
         if sign != 0:
             kinds = 0
             for c in range(OTHER, CLASSES):
-                if classes[c, g] > 0 and _kind(c) == c:
+                if classes[c, g] > 0:
                     kinds += 1
-            if classes[NUMBER, g] == 0 and (classes[ROUNDED, g] > 0 or classes[DOUBLE, g] > 0):
-                kinds += 1
-            several = several or kinds > 1 or (classes[ROUNDED, g] > 0 and classes[DOUBLE, g] > 0)
+            several = several or kinds > 1
             if lost:
                 b = np.int64(-1)
                 e = head[g]
