@@ -158,8 +158,18 @@ class ExpressionText:
             case A.Call(op, args):
                 if op == "STRDT":
                     self.needs |= Needs.ZONES
+                if op == "BNODE" and args and not self.plain:
+                    return f"{name_of('BNODE')}({values(args)})"
+                if op == "REPLACE" and not self.plain:
+                    return self.replace(args, text)
                 return f"{op}({values(args)})"
         raise TypeError(f"not an expression: {expr!r}")
+
+    def replace(self, args: tuple[A.Expr, ...], text: _Text) -> str:
+        """REPLACE, with the replacement as Oxigraph writes what SPARQL means by it."""
+        source, pattern, replacement, *flags = [self.value(arg, text) for arg in args]
+        ours = f"{name_of('REPLACEMENT')}({', '.join([pattern, replacement, *flags])})"
+        return f"REPLACE({', '.join([source, pattern, ours, *flags])})"
 
     def native(self, expr: A.Expr) -> str:
         """By Oxigraph's operators: right where it is not an error."""
@@ -227,7 +237,9 @@ class ExpressionText:
                 return f"{name_of('=')}({self.exact(left)}, {self.exact(right)})"
             case A.Call("!=", (left, right)):
                 return f"(! {name_of('=')}({self.exact(left)}, {self.exact(right)}))"
-            case A.Call("IN" | "NOT IN" as op, (_, _, *_) as args):
+            case A.Call("IN" | "NOT IN" as op, (arg,)):
+                return f"({self.value(arg, self.exact)} {op} ())"
+            case A.Call("IN" | "NOT IN" as op, args):
                 return self.exact_member(op, args, self.exact)
             case A.Call(op, (first, *others)) if op in COMPARISONS or op in ARITHMETIC:
                 text = self.exact(first)
@@ -261,7 +273,7 @@ def is_boolean(expr: A.Expr) -> bool:
         case A.Exists():
             return True
         case A.Const(Literal() as literal):
-            return meaning(literal)[0] is Sort.BOOLEAN
+            return literal in (Literal(True), Literal(False))  # spelled so, as Oxigraph keeps them
         case A.Call("IF", (_, left, right)):
             return is_boolean(left) and is_boolean(right)
         case A.Call(op, _):

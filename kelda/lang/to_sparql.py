@@ -28,6 +28,7 @@ from kelda.lang.scope import visible
 from kelda.lang.walk import nodes
 from kelda.rdf.aggregates import aggregate_name
 from kelda.rdf.exact import Needs, to_store_with_needs
+from kelda.rdf.operators import ERROR, name_of
 
 WINDOW_PREFIX = "urn:kelda:window:"
 ROW_S, ROW_P, ROW_O = ("<urn:kelda:s>", "<urn:kelda:p>", "<urn:kelda:o>")
@@ -88,6 +89,14 @@ class _Writer(ExpressionText):
             return f"{aggregate_name(op, aggregate.distinct)}({self.expr(arg)})"
         if op in ("SUM", "AVG", "MIN", "MAX"):
             text = self.value(arg, self.native)
+        elif op == "COUNT" and not isinstance(arg, A.VarRef) and not self.plain:
+            # Errors do not count; pyoxigraph makes an error of the whole.
+            if aggregate.distinct:
+                return f"{aggregate_name(op, True)}(COALESCE({self.expr(arg)}, {ERROR}))"
+            return f"SUM(COALESCE(IF(ISLITERAL({self.expr(arg)}), 1, 1), 0))"
+        elif op == "GROUP_CONCAT" and aggregate.distinct and not self.plain:
+            separator = Literal(" " if aggregate.separator is None else aggregate.separator)
+            return f"{aggregate_name(op, True)}({name_of('MEMBER')}({self.expr(arg)}, {separator}))"
         elif op == "GROUP_CONCAT":
             # Of the texts of its members, whatever they are; pyoxigraph takes strings only.
             text = f"STR({self.expr(arg)})"

@@ -22,6 +22,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kelda.rdf.exact import Value, from_store
 from kelda.rdf.ids import encode, text
+from kelda.rdf.operators import ERROR, MEMBER
 from kelda.rdf.sort_text import sort_text
 from kelda.rdf.values import EXACTLY, NUMERIC, Sort, literal_of, meaning, quotient
 
@@ -164,11 +165,34 @@ class _Greatest(_Distinct):
         return greatest(self) if self else None
 
 
+# ---------------------------------------------------------------------------- distinct terms
+
+
+class _CountDistinct(_Distinct):
+    """Of terms and `ERROR`, which does not count."""
+
+    def finish(self) -> Value | None:
+        return Literal(len(self - {ERROR}))
+
+
+class _ConcatDistinct(_Distinct):
+    """Of what `concat_member` makes: in the order of text, datatype and language."""
+
+    def finish(self) -> Value | None:
+        members = sorted((term.value, term.datatype.value) for term in self if isinstance(term, Literal))
+        if not members:
+            return Literal("")
+        separator = bytes.fromhex(members[0][1].removeprefix(MEMBER).partition(":")[0]).decode()
+        return Literal(separator.join(text for text, _ in members))
+
+
 AGGREGATES: dict[NamedNode, Callable[[], Any]] = {
     aggregate_name("SUM", False): _Sum,
     aggregate_name("SUM", True): _SumDistinct,
     aggregate_name("AVG", False): _Average,
     aggregate_name("AVG", True): _AverageDistinct,
+    aggregate_name("COUNT", True): _CountDistinct,
+    aggregate_name("GROUP_CONCAT", True): _ConcatDistinct,
     **{aggregate_name("MIN", distinct): _Least for distinct in (False, True)},
     **{aggregate_name("MAX", distinct): _Greatest for distinct in (False, True)},
 }

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
-from pyoxigraph import Literal, NamedNode, QuerySolutions, Store, Triple
+from pyoxigraph import BlankNode, Literal, NamedNode, QuerySolutions, Store, Triple
 
-from kelda.rdf.exact import DATATYPE_OF, VALUE_OF, Value, datatype_of, value_of
+from kelda.rdf.exact import DATATYPE_OF, VALUE_OF, Value, datatype_of, from_store, value_of
 from kelda.rdf.sort_text import sort_text
 from kelda.rdf.values import (
     EXACTLY,
@@ -45,6 +47,9 @@ from kelda.rdf.values import (
 _PREFIX = "urn:kelda:op:"
 ERROR = NamedNode(_PREFIX + "error")
 """What stands for an error among the members of IN, which goes on after one."""
+
+MEMBER = "urn:kelda:member:"
+"""Before the datatype of what `concat_member` makes."""
 
 _TRUE, _FALSE = Literal(True), Literal(False)
 _ZONE_DOUBT = 14 * 3600  # a time without a zone is meant in some zone from -14:00 to +14:00
@@ -304,6 +309,61 @@ def substring(source: Value, start: Value, length: Value | None = None) -> Liter
     return Literal(cut, language=source.language) if sort is Sort.TAGGED else Literal(cut)
 
 
+# ---------------------------------------------------------------------------- strings
+
+
+def blank_node(label: Value) -> BlankNode | None:
+    """BNODE of a string: the same blank node for the same string, whatever is in it."""
+    if not isinstance(label, Literal) or meaning(label)[0] is not Sort.STRING:
+        return None
+    return BlankNode("b" + sha256(label.value.encode()).hexdigest()[:32])
+
+
+_IN_REPLACEMENT = re.compile(r"\\(.?)|\$([0-9]*)|([^\\$]+)", re.DOTALL)
+_IN_PATTERN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(\((?!\?))", re.DOTALL)
+
+
+def replacement(pattern: Value, text: Value, flags: Value | None = None) -> Literal | None:
+    r"""REPLACE's replacement in the notation of Oxigraph: `\$` is a dollar, `$12` group 12 if there is one,
+    and else group 1 and a 2. What XPath has no meaning for is an error."""
+    if not all(isinstance(term, Literal) for term in (pattern, text)):
+        return None
+    assert isinstance(pattern, Literal) and isinstance(text, Literal)
+    if isinstance(flags, Literal) and "q" in flags.value:
+        return Literal(text.value.replace("$", "$$"))
+    if "$" not in text.value and "\\" not in text.value:
+        return text
+    groups = sum(bool(found[1]) for found in _IN_PATTERN.finditer(pattern.value))
+    parts = []
+    for escaped, number, plain in _IN_REPLACEMENT.findall(text.value):
+        if plain:
+            parts.append(plain)
+        elif number:
+            known = len(number)
+            while known > 1 and int(number[:known]) > groups:
+                known -= 1
+            parts.append(
+                (f"${{{int(number[:known])}}}" if int(number[:known]) <= groups else "") + number[known:]
+            )
+        elif escaped in ("$", "\\"):
+            parts.append("$$" if escaped == "$" else escaped)
+        else:
+            return None
+    return Literal("".join(parts))
+
+
+def concat_member(term: Value, separator: Literal) -> Literal | None:
+    """A member of GROUP_CONCAT(DISTINCT …): its text, the separator, and what makes it another term."""
+    written = from_store(term)
+    if isinstance(written, NamedNode):
+        kind = "iri"
+    elif isinstance(written, Literal):
+        kind = f"{written.datatype.value}@{written.language or ''}"
+    else:
+        return None
+    return Literal(written.value, datatype=NamedNode(f"{MEMBER}{separator.value.encode().hex()}:{kind}"))
+
+
 # ---------------------------------------------------------------------------- casts
 
 
@@ -384,6 +444,9 @@ FUNCTIONS: dict[NamedNode, Callable[..., Value | None]] = {
     name_of("IN"): member,
     name_of("ISNUMERIC"): is_numeric,
     name_of("SUBSTR"): substring,
+    name_of("BNODE"): blank_node,
+    name_of("REPLACEMENT"): replacement,
+    name_of("MEMBER"): concat_member,
     name_of("U+"): _on_numbers(EXACTLY.plus, operator.pos),
     name_of("U-"): _on_numbers(EXACTLY.minus, operator.neg),
     name_of("ABS"): _on_numbers(EXACTLY.abs, abs),

@@ -8,6 +8,8 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyoxigraph import Literal
+
 from kelda.rdf.exact import Value
 from tests.engine.three_ways import WAYS, Rows, put, triples
 
@@ -137,6 +139,22 @@ EXPRESSIONS: list[tuple[str, str, str, str | None]] = [
     ("SUBSTR(?a, ?b)", '"foobar"@en', BIG, '""@en'),
     ("SUBSTR(?a, 3, ?b)", '"foobar"', BIG, '"obar"'),
     ("SUBSTR(?a, ?b, 3)", '"foobar"', "0", '"fo"'),
+    ("IF(?a, ?b, 0)", '"1"^^xsd:boolean', "1", "1"),
+    ("!?a", '"0"^^xsd:boolean', "1", "true"),
+    ("?a || ?b", ":iri", '"1"^^xsd:boolean', "true"),
+    ("?a IN ()", "1", "1", "false"),
+    ("?a + 0 NOT IN ()", "1", "1", "true"),
+    ("?a >= ?b", ":iri", ":iri", ERROR),
+    ("?a <= ?b", '"1e0"^^xsd:decimal', '"1e0"^^xsd:decimal', ERROR),
+    ("xsd:decimal(?a)", '"300"^^xsd:byte', "1", ERROR),
+    ("REPLACE(?a, '(a)(b)?', ?b)", '"a b"', r'"\\$"', '"$ b"'),
+    ("REPLACE(?a, 'b', ?b)", '"abc"', r'"\\\\"', r'"a\\c"'),
+    ("REPLACE(?a, '(b)', ?b)", '"abc"', '"$1x"', '"abxc"'),
+    ("REPLACE(?a, '(b)', ?b)", '"abc"', '"$12"', '"ab2c"'),
+    ("REPLACE(?a, '(b)', ?b)", '"abc"', '"$2"', '"ac"'),
+    ("REPLACE(?a, 'b', ?b)", '"abc"', '"$"', ERROR),
+    ("REPLACE(?a, 'b', ?b, 'q')", '"abc"', '"$1"', '"a$1c"'),
+    ("REPLACE(?a, 'B', ?b, 'i')", '"abc"@en', '"x"', '"axc"@en'),
     ("STRLEN(?a) > ?b", '"a😀"', "1", "true"),
 ]  # fmt: skip
 
@@ -168,6 +186,10 @@ AGGREGATES: list[tuple[str, str, str | None]] = [
     ("AVG(?x)", f"{BIG}, {BIGGER}", '"99999999999999999999.5"^^xsd:decimal'),
     ("AVG(?x)", "1, 2", '"1.5"^^xsd:decimal'),
     ("AVG(?x)", "9223372036854775807, 9223372036854775805", '"9223372036854775806"^^xsd:decimal'),
+    ("COUNT(?x * ?x)", f'{BIG}, "a", :iri, 2', "2"),
+    ("COUNT(DISTINCT -?x)", f'{BIG}, "a", :iri, 2, 3', "3"),
+    ("COUNT(STRLEN(?nowhere))", "1, 2", "0"),
+    ('GROUP_CONCAT(DISTINCT ?x ; SEPARATOR = "; ")', '1, "1", "1"@en, :iri', '"1; 1; 1; http://ex/iri"'),
     ("COUNT(DISTINCT ?x)", f"{BIG}, {BIGGER}, 1", "3"),
     ("SUM(DISTINCT ?x)", f"{BIG}, {BIGGER}, 1", "200000000000000000000"),
 ]  # fmt: skip
@@ -246,6 +268,14 @@ def test_an_order(members: str, way: str) -> None:
     )
     assert [row["x"] for row in up] == terms(members)
     assert [row["x"] for row in down] == terms(members)[:-3:-1]
+
+
+def test_a_blank_node_of_any_text() -> None:
+    for way in ("one-shot", "reference"):
+        head = "(isBlank(BNODE(?x)) AS ?v) (sameTerm(BNODE(?x), BNODE(?x)) AS ?w)"
+        store = triples(':r :x "", "a b", "a" .')
+        (rows,) = WAYS[way]([(head, "?r :x ?x", "")], store)
+        assert rows == [{"v": Literal(True), "w": Literal(True)}] * 3
 
 
 def test_constants_are_no_other_than_data() -> None:

@@ -49,7 +49,7 @@ def _streamed(
         window = f"STREAM <{STREAM}> [NOW] {{ {pattern} }}"
         evaluator.register(str(i), parse(f"{PREFIXES} SELECT {head} WHERE {{ {window} }} {tail}"))
     if isinstance(evaluator, IncrementalEvaluator):
-        assert not evaluator.reasons
+        assert not evaluator.reasons, evaluator.reasons
     answers = evaluator.push(STREAM, [Event(1000, tuple(data))]) + evaluator.end(STREAM)
     found: list[Rows] = [[] for _ in queries]
     for answer in answers:
