@@ -1,12 +1,13 @@
 """SPARQL expressions over columns of term ids.
 
 A value is computed from the ids alone where they decide it, and otherwise by pyoxigraph and the functions of
-`kelda.rdf.operators`, once for each distinct combination of arguments; both say the same. Each part of an expression chooses for itself and
-row by row, so `?x > 20 && REGEX(?name, "^A")` compares ids and matches each name once.
+`kelda.rdf.operators`, once for each distinct combination of arguments; both say the same. Each part of an
+expression chooses for itself and row by row, so `?x > 20 && REGEX(?name, "^A")` compares ids and matches each
+name once.
 
 From ids
-    = != < > <= >=      numbers, dateTimes (both with a zone, or both without), booleans, strings of up to seven
-                        bytes; = and != also IRIs, blank nodes and longer strings
+    = != < > <= >=      numbers, dateTimes (both with a zone, or both without), booleans, strings of up to
+                        seven bytes; = and != also IRIs, blank nodes and longer strings
     IN, NOT IN          as the equalities they stand for
     + - * and the signs integers and decimals, exactly; with / also doubles, as float64
     && || !             of any parts; the right side only for rows that the left side leaves open
