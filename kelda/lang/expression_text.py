@@ -87,7 +87,7 @@ class ExpressionText:
             return self.native(expr)
         match expr:
             case A.Call("&&" | "||" as op, args):
-                return "(" + f" {op} ".join([self.condition(arg) for arg in args]) + ")"
+                return balanced(op, [self.condition(arg) for arg in args])
             case A.Call("!", (arg,)):
                 return f"(! {self.condition(arg)})"
             case A.Call("IF", (condition, *branches)):
@@ -190,6 +190,8 @@ class ExpressionText:
             case A.Call("=" | "!=" as op, (left, right)) if self.zones_matter(left, right):
                 same = f"{name_of('=')}({self.native(left)}, {self.native(right)})"
                 return same if op == "=" else f"(! {same})"
+            case A.Call("&&" | "||" as op, args):
+                return balanced(op, [self.value(arg, self.native) for arg in args])
             case A.Call(op, args) if op in INFIX:
                 return "(" + f" {op} ".join([self.value(arg, self.native) for arg in args]) + ")"
             case A.Call("ISNUMERIC", (arg,)) if not self.plain:
@@ -227,7 +229,7 @@ class ExpressionText:
         """By functions of ours, which take terms as they are stored."""
         match expr:
             case A.Call("&&" | "||" as op, args):
-                return "(" + f" {op} ".join([self.exact_condition(arg) for arg in args]) + ")"
+                return balanced(op, [self.exact_condition(arg) for arg in args])
             case A.Call("!", (arg,)):
                 return f"(! {self.exact_condition(arg)})"
             case A.Call("IF", (condition, *branches)):
@@ -265,6 +267,14 @@ class ExpressionText:
         if Needs.ZONES not in self.needs or self.plain:
             return False
         return _may_be_time(first) and any(map(_may_be_time, others))
+
+
+def balanced(op: str, parts: list[str]) -> str:
+    """The parts joined two by two, for whoever reads the text makes a tree of it."""
+    while len(parts) > 1:
+        pairs = [f"({a} {op} {b})" for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = [*pairs, *parts[len(pairs) * 2 :]]
+    return parts[0]
 
 
 def is_boolean(expr: A.Expr) -> bool:
