@@ -145,6 +145,9 @@ class ExpressionText:
                 return self.term(var)
             case A.Exists(pattern):
                 return f"EXISTS {self.nested(pattern)}"
+            case A.Call("IN" | "NOT IN" as op, (arg,)):  # in none; Oxigraph errs if it is a constant
+                found = "false" if op == "IN" else "true"
+                return f"IF(ISLITERAL({text(arg)}), {found}, {found})"
             case A.FunctionCall(function, args, distinct):
                 if function in _TIMES:
                     self.needs |= Needs.ZONES
@@ -183,7 +186,7 @@ class ExpressionText:
                 return f"IF({', '.join(parts)})"
             case A.Call("COALESCE", args) if not self.plain:
                 return f"COALESCE({', '.join([self.expr(arg) for arg in args])})"
-            case A.Call("IN" | "NOT IN" as op, args):
+            case A.Call("IN" | "NOT IN" as op, (_, _, *_) as args):
                 return self.native_member(op, args)
             case A.Call(op, (left, right)) if op in COMPARISONS and not self.plain:
                 return self.native_comparison(op, left, right)
@@ -239,9 +242,7 @@ class ExpressionText:
                 return f"{name_of('=')}({self.exact(left)}, {self.exact(right)})"
             case A.Call("!=", (left, right)):
                 return f"(! {name_of('=')}({self.exact(left)}, {self.exact(right)}))"
-            case A.Call("IN" | "NOT IN" as op, (arg,)):
-                return f"({self.value(arg, self.exact)} {op} ())"
-            case A.Call("IN" | "NOT IN" as op, args):
+            case A.Call("IN" | "NOT IN" as op, (_, _, *_) as args):
                 return self.exact_member(op, args, self.exact)
             case A.Call(op, (first, *others)) if op in COMPARISONS or op in ARITHMETIC:
                 text = self.exact(first)

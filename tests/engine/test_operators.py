@@ -143,6 +143,8 @@ EXPRESSIONS: list[tuple[str, str, str, str | None]] = [
     ("!?a", '"0"^^xsd:boolean', "1", "true"),
     ("?a || ?b", ":iri", '"1"^^xsd:boolean', "true"),
     ("?a IN ()", "1", "1", "false"),
+    ("?a NOT IN ()", ":iri", "1", "true"),
+    ("(?a + ?b) IN ()", ":iri", "1", ERROR),
     ("?a + 0 NOT IN ()", "1", "1", "true"),
     ("?a >= ?b", ":iri", ":iri", ERROR),
     ("?a <= ?b", '"1e0"^^xsd:decimal', '"1e0"^^xsd:decimal', ERROR),
