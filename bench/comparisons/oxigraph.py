@@ -20,8 +20,9 @@ from kelda.lang import algebra as A
 from kelda.lang import parse as parse_query
 from kelda.lang.to_sparql import WindowGraph, to_sparql
 from kelda.rdf import ntriples
-from kelda.rdf.exact import FUNCTIONS, quad_to_store
+from kelda.rdf.exact import quad_to_store
 from kelda.rdf.graphstore import GraphStore
+from kelda.rdf.operators import FUNCTIONS
 
 
 class Window:
@@ -113,7 +114,7 @@ def _theirs(ready: Any, query: A.Query) -> tuple[float, int, int]:
     store.bulk_extend(map(quad_to_store, parse(ready.text, RdfFormat.N_TRIPLES)))
     windows = [Window(definition, i) for i, definition in enumerate(query.windows)]
     graphs = {w.name: (WindowGraph(NamedNode(w.stream), w.graph),) for w in windows}
-    text = to_sparql(query, windows=graphs)
+    text = to_sparql(query, windows=graphs, plain=True)
     pieces = [piece for step in ready.steps for piece in step]
     begin = time.process_time()
     events = sorted((event for piece in pieces for event in _events(piece)), key=lambda e: e[0])

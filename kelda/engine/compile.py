@@ -473,8 +473,6 @@ class Incremental:
         for var, aggregate in group.aggregates:
             if aggregate.distinct and aggregate.arg is None:
                 raise NotIncremental("COUNT(DISTINCT *)")
-            if aggregate.op == "GROUP_CONCAT" and aggregate.distinct:
-                raise NotIncremental("GROUP_CONCAT(DISTINCT …)")
             argument: str | None = None
             match aggregate.arg:
                 case None:

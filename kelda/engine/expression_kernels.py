@@ -49,18 +49,32 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @njit(cache=True, nogil=True)
+def _entry(id, slots):  # type: ignore[no-untyped-def]
+    """The entry of a hashed id in the dictionary, -1 if it has none."""
+    mask = slots.shape[0] - 1
+    slot = id & mask
+    while slots[slot, 0] != id:
+        if slots[slot, 0] == 0:
+            return np.int64(-1)
+        slot = (slot + 1) & mask
+    return slots[slot, 1] & _LOW32
+
+
+@njit(cache=True, nogil=True)
+def _is_empty(id, slots, offsets, arena):  # type: ignore[no-untyped-def]
+    """Whether the text of a hashed literal is empty."""
+    return arena[offsets[_entry(id, slots)] + 1] == _QUOTE
+
+
+@njit(cache=True, nogil=True)
 def _class(id, slots, offsets, arena):  # type: ignore[no-untyped-def]
     if id < 0:
         return (id >> 58) & 31
     if id == 0:
         return NOTHING
-    mask = slots.shape[0] - 1
-    slot = id & mask
-    while slots[slot, 0] != id:
-        if slots[slot, 0] == 0:
-            return UNKNOWN
-        slot = (slot + 1) & mask
-    entry = slots[slot, 1] & _LOW32
+    entry = _entry(id, slots)
+    if entry < 0:
+        return UNKNOWN
     start, end = offsets[entry], offsets[entry + 1]
     if arena[start] == _LESS:
         return TRIPLE if arena[start + 1] == _LESS else IRI
@@ -153,9 +167,7 @@ def _compare_inline(a, b, op):  # type: ignore[no-untyped-def]
             return UNSURE
         x, y = _clock(a), _clock(b)
         return _holds(-1 if x < y else 1 if x > y else 0, op)
-    if kind_a == BOOLEAN and op != EQUAL:
-        return UNSURE
-    # Strings are in the order of their ids.
+    # Strings and booleans are in the order of their ids.
     return _holds(-1 if a < b else 1 if a > b else 0, op)
 
 
@@ -219,6 +231,8 @@ def effective(ids, slots, offsets, arena):  # type: ignore[no-untyped-def]
             out[i] = TRUE if id << 16 >> 16 else FALSE
         elif kind == TEXT:
             out[i] = TRUE
+        elif kind == TAGGED:
+            out[i] = FALSE if _is_empty(id, slots, offsets, arena) else TRUE
         elif kind in (TYPED, UNKNOWN):
             out[i] = UNSURE
         else:

@@ -1,12 +1,13 @@
 """SPARQL expressions over columns of term ids.
 
-A value is computed from the ids alone where they decide it, and otherwise by pyoxigraph, once for each
-distinct combination of arguments; both say the same. Each part of an expression chooses for itself and
-row by row, so `?x > 20 && REGEX(?name, "^A")` compares ids and matches each name once.
+A value is computed from the ids alone where they decide it, and otherwise by pyoxigraph and the functions of
+`kelda.rdf.operators`, once for each distinct combination of arguments; both say the same. Each part of an
+expression chooses for itself and row by row, so `?x > 20 && REGEX(?name, "^A")` compares ids and matches each
+name once.
 
 From ids
-    = != < > <= >=      numbers, dateTimes (both with a zone, or both without), strings of up to seven bytes;
-                        = and != also booleans, IRIs, blank nodes and longer strings
+    = != < > <= >=      numbers, dateTimes (both with a zone, or both without), booleans, strings of up to
+                        seven bytes; = and != also IRIs, blank nodes and longer strings
     IN, NOT IN          as the equalities they stand for
     + - * and the signs integers and decimals, exactly; with / also doubles, as float64
     && || !             of any parts; the right side only for rows that the left side leaves open
@@ -35,8 +36,9 @@ from kelda.lang import algebra as A
 from kelda.lang.to_sparql import to_sparql
 from kelda.lang.walk import nodes, transform
 from kelda.rdf.dictionary import Dictionary
-from kelda.rdf.exact import FUNCTIONS, Value, from_store, to_store
+from kelda.rdf.exact import Needs, Value, from_store, to_store_with_needs
 from kelda.rdf.ids import Kind, encode
+from kelda.rdf.operators import FUNCTIONS
 from kelda.rdf.times import ms_to_literal
 
 Truth = NDArray[np.uint8]
@@ -594,17 +596,18 @@ class _Answers:
     def _ask(self, combinations: Ids) -> Ids:
         """One query: the variables are bound by functions from the row's number to its terms."""
         arguments: list[list[Value | None]] = []
-        exact = False
+        needs = Needs.NOTHING
         for ids in combinations.T:
             written = [None if isinstance(t, DefaultGraph) else t for t in self._dictionary.terms(ids)]
-            stored = [None if t is None else to_store(t) for t in written]
-            exact |= any(s is not t for s, t in zip(stored, written, strict=True))
-            arguments.append(stored)
+            stored = [(None, needs) if t is None else to_store_with_needs(t) for t in written]
+            for _, more in stored:
+                needs |= more
+            arguments.append([term for term, _ in stored])
         functions = dict(FUNCTIONS)
         for i, terms in enumerate(arguments):
             functions[NamedNode(f"{_ARGUMENT}{i}")] = _getter(terms)
         found = _STORE.query(
-            self._text(len(combinations), exact), base_iri=self._base, custom_functions=functions
+            self._text(len(combinations), needs), base_iri=self._base, custom_functions=functions
         )
         assert isinstance(found, QuerySolutions)
         values = np.zeros(len(combinations), np.int64)
@@ -616,13 +619,13 @@ class _Answers:
                 values[int(row.value)] = known[value]
         return values
 
-    def _text(self, rows: int, exact: bool) -> str:
+    def _text(self, rows: int, needs: Needs) -> str:
         pattern: A.Pattern = A.Values((_ROW,), _NUMBERS[:rows])
         for i, name in enumerate(self._columns):
             call = A.FunctionCall(NamedNode(f"{_ARGUMENT}{i}"), (A.VarRef(_ROW),))
             pattern = A.Extend(pattern, A.Var(name), call)
         pattern = A.Extend(pattern, _VALUE, self._expr)
-        return to_sparql(A.Query(A.Form.SELECT, A.Project(pattern, (_ROW, _VALUE))), exact=exact)
+        return to_sparql(A.Query(A.Form.SELECT, A.Project(pattern, (_ROW, _VALUE))), needs=needs)
 
 
 _STORE = Store()  # queries read nothing from it

@@ -83,7 +83,7 @@ def evaluate_ids(query: A.Query, store: GraphStore, dictionary: Dictionary) -> I
 def _text(query: A.Query, store: GraphStore, now: int | None) -> str:
     check_functions(query)
     at = None if now is None else ms_to_literal(now)
-    return to_sparql(query, now=at, named_graphs=named_graphs(query, store), exact=store.exact)
+    return to_sparql(query, now=at, named_graphs=named_graphs(query, store), needs=store.needs)
 
 
 def named_graphs(query: A.Query, store: GraphStore) -> tuple[NamedNode, ...] | None:

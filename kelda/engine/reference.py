@@ -31,6 +31,7 @@ from kelda.lang.to_sparql import ROW_O, ROW_P, ROW_S, WINDOW_PREFIX, WindowGraph
 from kelda.plan.rules.deterministic import deterministic
 from kelda.rdf import wire
 from kelda.rdf.event import Event
+from kelda.rdf.exact import Needs
 from kelda.rdf.graphstore import GraphStore
 from kelda.rdf.times import ms_to_literal
 
@@ -113,7 +114,7 @@ class _Registered:
     was_empty: bool = True
     paused: bool = False
     text: str | None = None  # kept while it depends neither on NOW() nor on the streams and graphs there are
-    text_is_exact: bool = False
+    text_needs: Needs = Needs.NOTHING
 
     # ---------------------------------------------------------------- windows
 
@@ -194,7 +195,7 @@ class _Registered:
     # ---------------------------------------------------------------- results
 
     def sparql(self, t: int, store: GraphStore) -> str:
-        if self.text is not None and self.text_is_exact == store.exact:
+        if self.text is not None and self.text_needs == store.needs:
             return self.text
         graphs: dict[str, tuple[WindowGraph, ...]] = {w.name: () for w in self.query.windows}
         for window in self.windows:
@@ -205,11 +206,11 @@ class _Registered:
             query = replace(query, form=A.Form.SELECT, template=())
         stored = named_graphs(query, store)
         text, later = (
-            to_sparql(query, windows=graphs, now=ms_to_literal(now), named_graphs=stored, exact=store.exact)
+            to_sparql(query, windows=graphs, now=ms_to_literal(now), named_graphs=stored, needs=store.needs)
             for now in (t, t + 1)
         )
         if text == later and stored is None:
-            self.text, self.text_is_exact = text, store.exact
+            self.text, self.text_needs = text, store.needs
         return text
 
     def result(self, t: int, store: GraphStore) -> list[Any]:

@@ -1,9 +1,5 @@
-"""The order of SPARQL's ORDER BY, as a sort key for each term.
+"""Places of terms, given by their ids, in the order of SPARQL's ORDER BY (`kelda.rdf.sort_text`).
 
-    unbound  <  blank nodes  <  IRIs  <  literals  <  quoted triples
-
-Within a kind: numbers by value, strings, IRIs and labels by code point. Pairs of literals that this does not
-decide (dates, languages, a number and a string) are compared as pyoxigraph orders them, each pair asked once.
 What breaks ties in a slice are aspects of terms: their text, datatype and language, which need no terms of
 their own.
 """
@@ -11,51 +7,19 @@ their own.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from decimal import Decimal
 from enum import IntEnum
-from functools import lru_cache
-from math import isnan
 
 import numpy as np
-from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, QuerySolutions, Store, Triple
+from pyoxigraph import DefaultGraph, Literal, NamedNode
 
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.exact import Value
+from kelda.rdf.sort_text import sort_text
 
-_XSD = "http://www.w3.org/2001/XMLSchema#"
 _MOST_REMEMBERED = 1 << 16
 
-
-class Place:
-    """Where a term stands in the order; places are compared, and equal ones are ties."""
-
-    __slots__ = ("kind", "rank", "term", "value")
-
-    def __init__(self, term: Value | None) -> None:
-        self.term = term
-        self.rank, self.kind, self.value = _sorted_by(term)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Place) and self.compared(other) == 0
-
-    def __lt__(self, other: Place) -> bool:
-        return self.compared(other) < 0
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def compared(self, other: Place) -> int:
-        """-1 before, 0 equal, 1 after."""
-        if self.rank != other.rank:
-            return -1 if self.rank < other.rank else 1
-        if self.kind != other.kind or self.value is None or other.value is None:
-            if self.term == other.term:
-                return 0
-            assert self.term is not None and other.term is not None
-            return _asked(self.term, other.term)
-        mine, others = self.value, other.value
-        if self.kind == _NUMBER and (isinstance(mine, float) or isinstance(others, float)):
-            mine, others = float(mine), float(others)
-        return (mine > others) - (mine < others)  # type: ignore[operator]
+Place = str
+"""Where a term stands in the order; places are compared, and equal ones are ties."""
 
 
 class Aspect(IntEnum):
@@ -86,7 +50,7 @@ class TermOrder:
             self._places.clear()
         for id, term in zip(new, self._dictionary.terms(np.array(new, np.int64)), strict=True):
             known = None if isinstance(term, DefaultGraph) else term
-            self._places[id, aspect] = Place(_aspect(known, aspect))
+            self._places[id, aspect] = sort_text(_aspect(known, aspect))
 
 
 def _aspect(term: Value | None, aspect: Aspect) -> Value | None:
@@ -99,54 +63,3 @@ def _aspect(term: Value | None, aspect: Aspect) -> Value | None:
     if aspect is Aspect.TEXT:
         return Literal(term.value)
     return Literal(term.datatype.value if aspect is Aspect.DATATYPE else term.language or "")
-
-
-_TEXT, _NUMBER, _OTHER = range(3)
-
-
-def _sorted_by(term: Value | None) -> tuple[int, int, str | float | Decimal | int | None]:
-    """(rank, kind, value): within rank and kind, values that are not None decide."""
-    if term is None:
-        return 0, _TEXT, ""
-    if isinstance(term, BlankNode):
-        return 1, _TEXT, term.value
-    if isinstance(term, NamedNode):
-        return 2, _TEXT, term.value
-    if isinstance(term, Triple):
-        return 4, _OTHER, None
-    if term.datatype.value == _XSD + "string":
-        return 3, _TEXT, term.value
-    return 3, *_number(term)
-
-
-def _number(literal: Literal) -> tuple[int, float | Decimal | int | None]:
-    try:
-        match literal.datatype.value.removeprefix(_XSD):
-            case "integer":
-                return _NUMBER, int(literal.value)
-            case "decimal" if "e" not in literal.value.lower():
-                return _NUMBER, Decimal(literal.value)
-            case "double":
-                value = float(literal.value)
-                return (_OTHER, None) if isnan(value) else (_NUMBER, value)
-    except (ValueError, ArithmeticError):  # not a number after all: pyoxigraph says where it stands
-        return _OTHER, None
-    return _OTHER, None
-
-
-@lru_cache(maxsize=_MOST_REMEMBERED)
-def _asked(a: Value, b: Value) -> int:
-    """The order of two terms by pyoxigraph, whose sort leaves ties as they came."""
-    first, second = _first_of(a, b), _first_of(b, a)
-    if first == 0 and second == 0:
-        return 0
-    return -1 if first == 0 else 1
-
-
-def _first_of(a: Value, b: Value) -> int:
-    text = f"SELECT ?i {{ VALUES (?i ?v) {{ (0 {a}) (1 {b}) }} }} ORDER BY ?v"
-    found = Store().query(text)
-    assert isinstance(found, QuerySolutions)
-    first = next(found)["i"]
-    assert isinstance(first, Literal)
-    return int(first.value)

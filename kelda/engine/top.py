@@ -118,9 +118,9 @@ class Ranking:
         place = self._order.place
         for at, aspect, down in self._by:
             if a[at] != b[at]:
-                found = place(a[at], aspect).compared(place(b[at], aspect))
-                if found:
-                    return -found if down else found
+                mine, other = place(a[at], aspect), place(b[at], aspect)
+                if mine != other:
+                    return -1 if (mine < other) is not down else 1
         return 0
 
 
@@ -211,11 +211,7 @@ class TopReporter(Reporter):
             insort(self._entries, entry)
             return
         del self._counts[row]
-        at = bisect_left(self._entries, entry)
-        if at == len(self._entries) or self._entries[at].row != row:
-            # Literals of mixed kinds have no consistent order: look for it one by one.
-            at = next(i for i, other in enumerate(self._entries) if other.row == row)
-        del self._entries[at]
+        del self._entries[bisect_left(self._entries, entry)]
 
     def _shown(self) -> Iterator[Row]:
         """The solutions of the slice, in order."""

@@ -23,23 +23,18 @@ from pyoxigraph import Literal, NamedNode, Triple
 
 from kelda.errors import KeldaError
 from kelda.lang import algebra as A
+from kelda.lang.expression_text import ExpressionText
 from kelda.lang.scope import visible
 from kelda.lang.walk import nodes
-from kelda.rdf.exact import DATATYPE_OF, VALUE_OF, to_store
+from kelda.rdf.aggregates import aggregate_name
+from kelda.rdf.exact import Needs, to_store_with_needs
+from kelda.rdf.operators import ERROR, name_of
 
 WINDOW_PREFIX = "urn:kelda:window:"
 ROW_S, ROW_P, ROW_O = ("<urn:kelda:s>", "<urn:kelda:p>", "<urn:kelda:o>")
 
 # SPARQL 1.1 cannot write an empty projection: a constant that no one reads stands in for it.
 NOTHING = "_kelda_nothing"  # the start of its name: each has its own
-
-INFIX = frozenset(["||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"])
-
-# Built-ins that look at terms, not at their values, and those that hand on one of their arguments.
-PASSES_TERMS = frozenset(["IF", "COALESCE"])
-TAKES_TERMS = frozenset(
-    ["BOUND", "SAMETERM", "STR", "LANG", "ISIRI", "ISURI", "ISBLANK", "ISLITERAL", "DATATYPE", "COALESCE"]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +53,13 @@ class WindowGraph:
 
 
 @dataclass
-class _Writer:
+class _Writer(ExpressionText):
     windows: Mapping[str, tuple[WindowGraph, ...]]
     stream_vars: Mapping[str, A.Var]
     now: Literal | None
     named_graphs: tuple[NamedNode, ...] | None = None
-    exact: bool = False
-    must_be_exact: bool = False  # the query itself has a constant whose spelling must be kept
+    needs: Needs = Needs.NOTHING
+    plain: bool = False
     rows: bool = False  # inside a window that is a bag of elements
     graph: str | None = None  # the graph clause we stand in, for what must be repeated inside
     fresh: count[int] = field(default_factory=count)
@@ -77,68 +72,44 @@ class _Writer:
         if isinstance(term, A.Param):
             raise KeldaError(f"parameter ${term.name} has no value: bind it before the query runs")
         if isinstance(term, NamedNode | Literal):
-            stored = to_store(term)
-            self.must_be_exact |= stored is not term
+            stored, needs = to_store_with_needs(term)
+            self.needs |= needs
             return str(stored)
         if isinstance(term, Triple):
             return f"<<( {self.term(term.subject)} {self.term(term.predicate)} {self.term(term.object)} )>>"
         raise TypeError(f"not a term: {term!r}")
 
-    def expr(self, expr: A.Expr) -> str:
-        match expr:
-            case A.Const(term):
-                return self.term(term)
-            case A.VarRef(var):
-                return self.term(var)
-            case A.Exists(pattern):
-                return f"EXISTS {self.nested(pattern)}"
-            case A.FunctionCall(function, args, distinct):
-                word = "DISTINCT " if distinct else ""
-                return f"{function}({word}{self.values_of(args)})"
-            case A.Call("NOW", _) if self.now is not None:
-                return str(self.now)
-            case A.Call("!", (arg,)):
-                return f"(! {self.value(arg)})"
-            case A.Call("U+" | "U-" as op, (arg,)):
-                return f"({op[1]} {self.value(arg)})"
-            case A.Call("IN" | "NOT IN" as op, args):
-                return f"({self.value(args[0])} {op} ({self.values_of(args[1:])}))"
-            case A.Call("IF", (condition, *branches)):
-                return f"IF({self.value(condition)}, {', '.join(self.expr(b) for b in branches)})"
-            case A.Call("DATATYPE", (arg,)) if self.exact:
-                return f"{DATATYPE_OF}({self.expr(arg)})"
-            case A.Call(op, args) if op in INFIX:
-                return "(" + f" {op} ".join(self.value(arg) for arg in args) + ")"
-            case A.Call(op, args) if op in TAKES_TERMS:
-                return f"{op}({', '.join(self.expr(arg) for arg in args)})"
-            case A.Call(op, args):
-                return f"{op}({self.values_of(args)})"
-        raise TypeError(f"not an expression: {expr!r}")
-
-    def value(self, expr: A.Expr) -> str:
-        """The expression where its value counts, not its spelling."""
-        if isinstance(expr, A.Const) and isinstance(expr.term, Literal):
-            return str(expr.term)
-        text = self.expr(expr)
-        is_term = isinstance(expr, A.VarRef) or (isinstance(expr, A.Call) and expr.op in PASSES_TERMS)
-        return f"{VALUE_OF}({text})" if self.exact and is_term else text
-
-    def values_of(self, args: tuple[A.Expr, ...]) -> str:
-        return ", ".join(self.value(arg) for arg in args)
-
-    def aggregate(self, aggregate: A.Aggregate) -> str:
+    def aggregate(self, aggregate: A.Aggregate, over: A.Pattern) -> str:
+        op, arg = aggregate.op, aggregate.arg
         word = "DISTINCT " if aggregate.distinct else ""
-        if aggregate.arg is None:
-            arg = "*"
-        elif aggregate.op in ("SUM", "AVG", "MIN", "MAX"):
-            arg = self.value(aggregate.arg)
-        elif aggregate.op == "GROUP_CONCAT":
-            # Of the texts of its members, whatever they are; pyoxigraph takes strings only.
-            arg = f"STR({self.expr(aggregate.arg)})"
-        else:
-            arg = self.expr(aggregate.arg)
         tail = "" if aggregate.separator is None else f" ; SEPARATOR = {Literal(aggregate.separator)}"
-        return f"{aggregate.op}({word}{arg}{tail})"
+        if arg is None:
+            return f"{op}({word}*)"
+        if op in ("SUM", "AVG", "MIN", "MAX") and not self.plain and not self.adds_up(op, arg, over):
+            return f"{aggregate_name(op, aggregate.distinct)}({self.expr(arg)})"
+        if op in ("SUM", "AVG", "MIN", "MAX"):
+            text = self.value(arg, self.native)
+        elif op == "COUNT" and not isinstance(arg, A.VarRef) and not self.plain:
+            # Errors do not count; pyoxigraph makes an error of the whole.
+            if aggregate.distinct:
+                return f"{aggregate_name(op, True)}(COALESCE({self.expr(arg)}, {ERROR}))"
+            return f"SUM(COALESCE(IF(ISLITERAL({self.expr(arg)}), 1, 1), 0))"
+        elif op == "GROUP_CONCAT" and aggregate.distinct and not self.plain:
+            separator = Literal(" " if aggregate.separator is None else aggregate.separator)
+            return f"{aggregate_name(op, True)}({name_of('MEMBER')}({self.expr(arg)}, {separator}))"
+        elif op == "GROUP_CONCAT":
+            # Of the texts of its members, whatever they are; pyoxigraph takes strings only.
+            text = f"STR({self.expr(arg)})"
+        else:
+            text = self.expr(arg)
+        return f"{op}({word}{text}{tail})"
+
+    def adds_up(self, op: str, arg: A.Expr, over: A.Pattern) -> bool:
+        """Whether Oxigraph's own aggregate is exact: a sum of small numbers that are in the data as such."""
+        if op not in ("SUM", "AVG") or self.needs & (Needs.SUMS | Needs.SPELLING):
+            return False
+        makers = (A.Extend, A.Values, A.Group, A.Service)
+        return isinstance(arg, A.VarRef) and not any(isinstance(node, makers) for node in nodes(over))
 
     def path(self, path: A.Path) -> str:
         match path:
@@ -172,7 +143,7 @@ class _Writer:
             case A.Join(left, right):
                 return f"{self.nested(left)} {self.nested(right)}"
             case A.LeftJoin(left, right, condition):
-                where = "" if condition is None else f" FILTER({self.value(condition)})"
+                where = "" if condition is None else f" FILTER({self.condition(condition)})"
                 # A filter in the very group of OPTIONAL sees the left side: only the condition may.
                 return f"{self.nested(left)} OPTIONAL {{ {self.nested(right)}{where} }}"
             case A.Union(left, right):
@@ -180,7 +151,7 @@ class _Writer:
             case A.Minus(left, right):
                 return f"{self.nested(left)} MINUS {self.nested(right)}"
             case A.Filter(condition, inner):
-                return f"{self.nested(inner)} FILTER({self.value(condition)})"
+                return f"{self.nested(inner)} FILTER({self.condition(condition)})"
             case A.Extend(inner, var, expr):
                 return f"{self.nested(inner)} BIND({self.expr(expr)} AS {self.term(var)})"
             case A.Values(variables, rows):
@@ -279,7 +250,7 @@ class _Writer:
             head = " ".join(self.term(v) for v in pattern.vars) or f"(1 AS {self.nothing()})"
             pattern = pattern.pattern
         if isinstance(pattern, A.OrderBy):
-            keys = " ".join(f"{'DESC' if down else 'ASC'}({self.value(e)})" for e, down in pattern.keys)
+            keys = " ".join(f"{'DESC' if down else 'ASC'}({self.sort_key(e)})" for e, down in pattern.keys)
             tail = f" ORDER BY {keys}{tail}"
             pattern = pattern.pattern
         if isinstance(pattern, A.Group) and head is None and not word and not tail:
@@ -291,7 +262,9 @@ class _Writer:
 
     def select_group(self, group: A.Group) -> str:
         keys = [self.term(k) for k in group.keys]
-        parts = keys + [f"({self.aggregate(a)} AS {self.term(v)})" for v, a in group.aggregates]
+        parts = keys + [
+            f"({self.aggregate(a, group.pattern)} AS {self.term(v)})" for v, a in group.aggregates
+        ]
         if not parts:  # one group, nothing asked of it
             parts = [f"(COUNT(*) AS {self.nothing()})"]
         by = f" GROUP BY {' '.join(keys)}" if keys else ""
@@ -309,21 +282,24 @@ def to_sparql(
     windows: Mapping[str, tuple[WindowGraph, ...]] | None = None,
     now: Literal | None = None,
     named_graphs: tuple[NamedNode, ...] | None = None,
-    exact: bool = False,
+    needs: Needs = Needs.NOTHING,
+    plain: bool = False,
 ) -> str:
     """The text of `query` without its dataset clause (pass that to the store beside the text).
 
     `windows` tells the graphs of each window: one, or for `STREAM ?var` one per known stream.
     `now` replaces NOW(): a continuous query's present is its tick, not the wall clock.
     `named_graphs` are the graphs that GRAPH ?g ranges over; see `is_graph_by_graph`.
-    `exact`: the store holds literals in their exact spelling; see `kelda.rdf.exact`.
+    `needs`: what the literals that there are ask for; see `kelda.rdf.exact`.
+    `plain`: operators as they stand, for readers; see `kelda.lang.expression_text`.
     """
     stream_vars = {w.name: w.stream for w in query.windows if isinstance(w.stream, A.Var)}
-    writer = _Writer(windows or {}, stream_vars, now, named_graphs, exact)
-    text = _write(writer, query)
-    if writer.must_be_exact and not exact:
-        text = _write(_Writer(windows or {}, stream_vars, now, named_graphs, True), query)
-    return text
+    while True:
+        writer = _Writer(windows or {}, stream_vars, now, named_graphs, needs, plain)
+        text = _write(writer, query)
+        if writer.needs == needs:
+            return text
+        needs = writer.needs  # the query itself has literals, or can make some, that ask for more
 
 
 _NAMED = A.Var(".named")

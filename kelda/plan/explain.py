@@ -22,7 +22,7 @@ def explain(query: A.Query) -> str:
         w.name: (WindowGraph(NamedNode("urn:kelda:stream"), f"{WINDOW_PREFIX}{w.name}"),)
         for w in query.windows
     }
-    lines += ["as SPARQL over window graphs:", "  " + to_sparql(query, windows=graphs)]
+    lines += ["as SPARQL over window graphs:", "  " + to_sparql(query, windows=graphs, plain=True)]
     return "\n".join(lines)
 
 

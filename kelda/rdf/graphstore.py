@@ -19,16 +19,18 @@ from pyoxigraph import (
     Store,
 )
 
-from kelda.rdf.exact import FUNCTIONS, quad_from_store, quad_to_store
+from kelda.rdf.aggregates import AGGREGATES
+from kelda.rdf.exact import Needs, quad_from_store, quad_to_store, to_store_with_needs
+from kelda.rdf.operators import FUNCTIONS
 
 
 class GraphStore:
-    """A set of quads. `exact` turns True with the first literal that needs its spelling kept;
-    the texts of queries must then be written for it (`to_sparql(exact=True)`)."""
+    """A set of quads. `needs` grows with the literals that come: the texts of queries must be written for it
+    (`to_sparql(needs=…)`)."""
 
     def __init__(self, quads: Iterable[Quad] = ()) -> None:
         self._store = Store()
-        self.exact = False
+        self.needs = Needs.NOTHING
         self.extend(quads)
 
     def __len__(self) -> int:
@@ -90,10 +92,12 @@ class GraphStore:
             default_graph=default_graphs,
             named_graphs=named_graphs,
             custom_functions=FUNCTIONS,
+            custom_aggregate_functions=AGGREGATES,
         )
 
     def _stored(self, quad: Quad) -> Quad:
-        stored = quad_to_store(quad)
-        if stored is not quad:
-            self.exact = True
-        return stored
+        written = quad.object
+        stored, needs = to_store_with_needs(written)
+        if needs:
+            self.needs |= needs
+        return quad if stored is written else Quad(quad.subject, quad.predicate, stored, quad.graph_name)

@@ -24,10 +24,6 @@ def because(reason: str, *ids: str) -> dict[str, str]:
 # Cases that fail in every way, by id.
 IGNORED: dict[str, str] = {
     **because(
-        "Oxigraph takes a date with a time zone and one without as different; the test wants an error",
-        "sparql10/open-world/date-2",
-    ),
-    **because(
         "Oxigraph's BNODE(text) gives one blank node per text, not per text and solution",
         "sparql11/functions/bnode01",
     ),

@@ -426,7 +426,7 @@ def test_answers_survive_a_dictionary_that_lets_go() -> None:
 def test_a_failure_leaves_nothing_half_known(monkeypatch: pytest.MonkeyPatch) -> None:
     _, deltas, compiled = compiled_over([(Literal("a"), None, None)], "UCASE(?a) = 'A'")
     with monkeypatch.context() as broken:
-        broken.setattr(module, "to_store", lambda term: 1 / 0)
+        broken.setattr(module, "to_store_with_needs", lambda term: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             compiled.holds(deltas)
     assert compiled.holds(deltas).tolist() == [True]

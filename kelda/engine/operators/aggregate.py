@@ -9,43 +9,43 @@ Every aggregate is a function of the bag of its members, so that what it says de
 nor on how they came:
 
     COUNT          bound members; of *, rows
-    SUM, AVG       integers and decimals exactly; doubles and floats as the exact sum, rounded once (not as
-                   the sum of roundings in some order), so that a member that leaves leaves nothing behind.
-                   A member that is unbound or no number, or an integer beyond 64 bits: unbound
+    SUM, AVG       integers and decimals exactly, of any size; doubles and floats as the exact sum, rounded
+                   once (not as the sum of roundings in some order), so that a member that leaves leaves
+                   nothing behind. A member that is unbound or no number: unbound
     MIN, MAX       in the order of ORDER BY; equal members: an inline id before a text, then the least one.
-                   ORDER BY is no order among literals of different types (it compares these as text): there
-                   it is what a scan in that same order finds. A member that is unbound: unbound
+                   A member that is unbound: unbound
     SAMPLE         MIN
     GROUP_CONCAT   the members' STR, ordered by STR, then DATATYPE, then LANG. No STR: unbound
     DISTINCT       distinct terms, by id
 
-Numbers, times, booleans, strings and IRIs are aggregated as ids, in arrays. Other members of MIN and MAX are
-handed, with all members of their group, to one SPARQL query per batch; see `_Extreme`.
+Numbers, times, booleans, strings and IRIs are aggregated as ids, in arrays; numbers that are too large for
+these are added up beside them (`_LargeSums`). Members of MIN and MAX that arrays cannot compare are looked
+up, with all members of their group; see `_Extreme`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, QuerySolutions, Store, Triple
+from pyoxigraph import BlankNode, DefaultGraph, Literal, Triple
 
 from kelda.engine.deltas import UNBOUND, Deltas, Ids
 from kelda.engine.operators import aggregate_kernels as kernels
 from kelda.errors import UsageError
+from kelda.rdf.aggregates import average_of, sum_of
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.hash_kernels import PADDING
 from kelda.rdf.ids import Kind, Term, kinds, numeric_values, text, time_values
+from kelda.rdf.sort_text import sort_text
+from kelda.rdf.values import EXACTLY, Meaning, Sort, meaning
 
 OPERATIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT")
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
-_DECIMAL, _FLOAT, _DOUBLE, _INTEGER = (
-    NamedNode(_XSD + name) for name in ("decimal", "float", "double", "integer")
-)
-_TERM = NamedNode("urn:kelda:term")
 _LEAST_ROOM = 64
 _PADDING = bytes(PADDING)
 
@@ -492,25 +492,55 @@ class _Distinct:
 _HIGH, _LOW, _UPPER, _LOWER, _DECIMALS, _BAD, _FLOATS, _DOUBLES, _INF, _MINUS_INF, _NAN, _ALL = range(12)
 _BILLION, _LOW_BITS = 10**9, 30
 _MANY = 1 << 16
+_PLACES_OF_STATE = 2**64
+_EXACT, _INEXACT = frozenset([Sort.INTEGER, Sort.DECIMAL]), frozenset([Sort.FLOAT, Sort.DOUBLE])
 
 
 class _HashedNumbers:
-    """What numbers hashed ids stand for; those asked about lately are remembered."""
+    """What hashed ids mean; those asked about lately are remembered."""
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
-        self._known: dict[int, tuple[int, float, str]] = {}
+        self._known: dict[int, Meaning] = {}
 
-    def of(self, ids: Ids) -> list[tuple[int, float, str]]:
-        """(exact value · 10^18, value of a double or float, type or '' if it is no number) of each."""
+    def of(self, ids: Ids) -> list[Meaning]:
+        """The sort and value of each."""
         wanted = ids.tolist()
         new = [id for id in wanted if id not in self._known]
         if new:
             if len(self._known) > _MANY:
                 self._known = {id: self._known[id] for id in wanted if id in self._known}
-            for id, value in zip(new, _query_each("?t + 0", self._dictionary.terms(new)), strict=True):
-                self._known[id] = _number(value)
+            for id, term in zip(new, self._dictionary.terms(new), strict=True):
+                self._known[id] = meaning(term) if isinstance(term, Literal) else (Sort.UNKNOWN, None)
         return [self._known[id] for id in wanted]
+
+
+class _LargeSums:
+    """Sums of the members whose digits have no place in the arrays, by group; few or none."""
+
+    def __init__(self) -> None:
+        self._sums: dict[int, Decimal] = {}
+
+    def step(self, runs: _Runs, run: Ids, value: list[Decimal], weight: Ids) -> dict[int, Decimal]:
+        """Add members, in the order of their runs; the sum after each run of a group that has one, or had."""
+        added: dict[int, Decimal] = {}
+        for r, v, w in zip(run.tolist(), value, weight.tolist(), strict=True):
+            added[r] = EXACTLY.add(added.get(r, Decimal(0)), EXACTLY.multiply(v, Decimal(w)))
+        if not added and not self._sums:
+            return {}
+        after: dict[int, Decimal] = {}
+        touched = {int(runs.group[r]) for r in added} | self._sums.keys()
+        for r in np.flatnonzero(np.isin(runs.group, list(touched))).tolist():
+            group = int(runs.group[r])
+            after[r] = EXACTLY.add(self._sums.get(group, Decimal(0)), added.get(r, Decimal(0)))
+            self._sums[group] = after[r]
+        self._sums = {group: value for group, value in self._sums.items() if value}
+        return after
+
+    def resize(self, kept: Ids) -> None:
+        if self._sums:
+            number = {old: new for new, old in enumerate(kept.tolist())}
+            self._sums = {number[group]: value for group, value in self._sums.items() if group in number}
 
 
 class _Sum:
@@ -522,10 +552,12 @@ class _Sum:
         self._average, self._dictionary = average, dictionary
         self._state = np.zeros((12, _LEAST_ROOM), np.int64)
         self._doubles: Ids | None = None  # exact sums, once there are doubles
-        self._hashed = _HashedNumbers(dictionary)
+        self._hashed, self._large_sums = _HashedNumbers(dictionary), _LargeSums()
 
     def step(self, runs: _Runs, members: _Members) -> Ids:
-        change, number = self._digits(members.value)
+        change, number, large = self._digits(members.value)
+        where = np.array(list(large), np.int64)
+        beside = self._large_sums.step(runs, members.run[where], list(large.values()), members.weight[where])
         after = np.zeros((12, len(runs)), np.int64)
         for i in range(12):
             if i in change:
@@ -543,10 +575,11 @@ class _Sum:
             sums = kernels.double_sums(
                 self._doubles, runs.group, members.run[some], number[some], members.weight[some], inexact
             )
-        return self._results(after, good, inexact, sums)
+        return self._results(after, good, inexact, sums, beside)
 
     def resize(self, kept: Ids, room: int) -> None:
         self._state = _resized(self._state, kept, room)
+        self._large_sums.resize(kept)
         if self._doubles is not None:
             # Where no doubles are left, there is nothing to keep.
             if self._state[_FLOATS].any() or self._state[_DOUBLES].any():
@@ -560,14 +593,15 @@ class _Sum:
 
     # ------------------------------------------------------------------ members to digits
 
-    def _digits(self, ids: Ids) -> tuple[dict[int, Ids], NDArray[np.float64] | None]:
-        """What each member adds to the state (rows that are all 0 left out), and the finite doubles."""
+    def _digits(self, ids: Ids) -> tuple[dict[int, Ids], NDArray[np.float64] | None, dict[int, Decimal]]:
+        """What each member adds to the state (rows that are all 0 left out), the finite doubles, and the
+        members, by their positions, whose digits have no place in the state."""
         kind = kinds(ids)
         whole_kind = kind == Kind.INTEGER
         out: dict[int, Ids] = {_ALL: np.ones(len(ids), np.int64)}
         whole = np.where(whole_kind, ids << 6 >> 6, 0)
         if whole_kind.all():
-            return out | {_HIGH: whole >> _LOW_BITS, _LOW: whole & (1 << _LOW_BITS) - 1}, None
+            return out | {_HIGH: whole >> _LOW_BITS, _LOW: whole & (1 << _LOW_BITS) - 1}, None, {}
         decimal = kind == Kind.DECIMAL
         scale = np.where(decimal, ids >> 54 & 15, 0)
         mantissa, unit = np.where(decimal, ids << 10 >> 10, 0), 10**scale
@@ -579,28 +613,41 @@ class _Sum:
         double = (kind == Kind.DOUBLE) | (kind == Kind.DOUBLE_E)
         bad = ~(whole_kind | decimal | single | double)
         number = np.where(single | double, numeric_values(ids)[0], 0.0)
+        large: dict[int, Decimal] = {}
         odd = np.flatnonzero(ids > 0)
         if odd.size:
             distinct, places = np.unique(ids[odd], return_inverse=True)
-            exact, inexact, names = zip(*self._hashed.of(distinct), strict=True)
             place = np.asarray(places)
-            name = np.array(names)[place]
-            number[odd] = np.array(inexact, np.float64)[place]
+            means = self._hashed.of(distinct)
+            sort = np.array([sort for sort, _ in means])[place]
+            floats = [value if sort in _INEXACT else 0.0 for sort, value in means]
+            number[odd] = np.array(floats, np.float64)[place]
+            exact = [value if sort in _EXACT else Decimal(0) for sort, value in means]
             for row, digit in enumerate(np.array([_split(v) for v in exact], np.int64).T):
                 out[row][odd] = digit[place]
-            decimal[odd], single[odd], double[odd] = name == "decimal", name == "float", name == "double"
-            bad[odd] = name == ""
+            decimal[odd], single[odd] = sort == Sort.DECIMAL, sort == Sort.FLOAT
+            double[odd], bad[odd] = sort == Sort.DOUBLE, sort > Sort.DOUBLE
+            beyond = [not _has_place(value) for value in exact]
+            if any(beyond):
+                which = np.flatnonzero(np.array(beyond)[place])
+                large = {int(odd[i]): exact[place[i]] for i in which.tolist()}
         out |= {row: which.astype(np.int64) for row, which in (
             (_DECIMALS, decimal), (_BAD, bad), (_FLOATS, single), (_DOUBLES, double),
             (_INF, number == np.inf), (_MINUS_INF, number == -np.inf), (_NAN, np.isnan(number)),
         )}  # fmt: skip
         number[~np.isfinite(number)] = 0
-        return {row: added for row, added in out.items() if added.any()}, number if number.any() else None
+        change = {row: added for row, added in out.items() if added.any()}
+        return change, number if number.any() else None, large
 
     # ------------------------------------------------------------------ digits to ids
 
     def _results(
-        self, after: Ids, good: NDArray[np.bool_], inexact: NDArray[np.bool_], sums: NDArray[np.float64]
+        self,
+        after: Ids,
+        good: NDArray[np.bool_],
+        inexact: NDArray[np.bool_],
+        sums: NDArray[np.float64],
+        beside: dict[int, Decimal],
     ) -> Ids:
         ids = np.zeros(len(good), np.int64)
         upper = after[_UPPER] + after[_LOWER] // _BILLION
@@ -611,6 +658,7 @@ class _Sum:
         whole, count = (high << _LOW_BITS) | low, after[_ALL]
         exact = good & ~inexact
         fits = np.abs(high) < 1 << 62 - _LOW_BITS
+        fits[[r for r, value in beside.items() if value]] = False
         integral = exact & ((after[_DECIMALS] == 0) & (not self._average) | (count == 0))
         inline = integral & fits & (np.abs(whole) < 1 << 57)
         ids[inline] = _integer_ids(whole[inline])
@@ -624,12 +672,27 @@ class _Sum:
             if self._average:
                 size, below = kernels.quotients(size, below, count[plain])
             ids[plain] = self._decimal_ids(negative, size, below)
+
+        def total(i: int) -> Decimal:
+            scaled = ((int(high[i]) << _LOW_BITS) + int(low[i])) * 10**18 + int(fraction[i])
+            return EXACTLY.add(Decimal(scaled).scaleb(-18, EXACTLY), beside.get(i, Decimal(0)))
+
+        encode = self._dictionary.encode
         for i in np.flatnonzero(exact & ~inline & ~(~integral & fits)).tolist():
-            total = ((int(high[i]) << _LOW_BITS) + int(low[i])) * 10**18 + int(fraction[i])
-            ids[i] = self._large(total, int(count[i]), bool(after[_DECIMALS, i] > 0))
-        if inexact.any():
-            exact_part = high * float(1 << _LOW_BITS) + low + fraction / 1e18
-            self._inexact_ids(ids, np.flatnonzero(inexact), after, sums, exact_part)
+            sort = Sort.DECIMAL if after[_DECIMALS, i] > 0 else Sort.INTEGER
+            found = (
+                average_of(sort, total(i), 0.0, int(count[i]))
+                if self._average
+                else sum_of(sort, total(i), 0.0)
+            )
+            ids[i] = encode(found)
+        which = np.flatnonzero(inexact)
+        if which.size:
+            exact_part = whole.astype(np.float64)
+            odd = ~fits | (fraction != 0) | (np.abs(whole) > 1 << 53)  # not sure to be rounded once
+            for i in np.flatnonzero(inexact & odd).tolist():
+                exact_part[i] = float(total(i))
+            self._inexact_ids(ids, which, after, sums, exact_part)
         return ids
 
     def _decimal_ids(self, negative: NDArray[np.bool_], whole: Ids, fraction: Ids) -> Ids:
@@ -638,19 +701,6 @@ class _Sum:
         hashed = ids > 0
         dictionary.add_batch(ids[hashed], texts, starts[hashed], ends[hashed])
         return ids
-
-    def _large(self, total: int, count: int, decimal: bool) -> int:
-        """Sums near or beyond the limits of 64 bits for integers, 128 bits for decimals (by 10^18)."""
-        if not decimal and not -(2**63) <= total // 10**18 < 2**63:
-            return UNBOUND
-        if not -(2**127) <= total < 2**127:
-            return UNBOUND
-        if not decimal and not self._average:
-            return self._dictionary.encode(Literal(str(total // 10**18), datatype=_INTEGER))
-        size = abs(total) // count if self._average else abs(total)
-        lexical = f"{size // 10**18}.{size % 10**18:018}".rstrip("0").rstrip(".")
-        sign = "-" if total < 0 and size else ""
-        return self._dictionary.encode(Literal(sign + lexical, datatype=_DECIMAL))
 
     def _inexact_ids(
         self, ids: Ids, which: Ids, after: Ids, sums: NDArray[np.float64], exact_part: NDArray[np.float64]
@@ -686,8 +736,8 @@ class _Sum:
 class _Extreme:
     """MIN and MAX over the members at hand.
 
-    Members of one kind (numbers, times, strings, IRIs, …) are compared in place. A group that has others, or
-    several kinds, is handed over whole, at each instant at which it changes, to a query of the store.
+    Members of one kind (numbers, times, strings, IRIs, …) are compared in place. Of a group that has others,
+    or several kinds, all terms are looked up at each instant at which it changes.
     """
 
     empty = UNBOUND
@@ -704,7 +754,7 @@ class _Extreme:
         self._number_keys(members.value, key, kind)
         _, extreme, snapshot = self._table.step(runs, members, key, kind)
         if snapshot.shape[1]:
-            self._ask(extreme, snapshot)
+            self._look_up(extreme, snapshot)
         return extreme
 
     def resize(self, kept: Ids, room: int) -> None:
@@ -721,33 +771,33 @@ class _Extreme:
             return
         distinct, places = np.unique(ids[others], return_inverse=True)
         values, kinds = np.zeros(len(distinct)), np.full(len(distinct), kernels.OTHER)
-        for i, (exact, inexact, name) in enumerate(self._hashed.of(distinct)):
-            if name in ("double", "float") and inexact == inexact:  # not NaN
-                values[i], kinds[i] = inexact, kernels.NUMBER if name == "double" else kernels.FLOAT
-            elif name in ("integer", "decimal") and len(str(abs(exact)).rstrip("0")) <= 15:
-                values[i], kinds[i] = exact / 10**18, kernels.NUMBER
+        for i, (sort, value) in enumerate(self._hashed.of(distinct)):
+            if sort in _INEXACT and value == value:  # not NaN
+                values[i], kinds[i] = value, kernels.NUMBER if sort is Sort.DOUBLE else kernels.FLOAT
+            elif sort in _EXACT and len(value.as_tuple().digits) <= 15 and abs(value.adjusted()) <= 15:
+                values[i], kinds[i] = float(value), kernels.NUMBER
         key[others], kind[others] = _float_keys(values)[places], kinds[places]
 
-    def _ask(self, extreme: Ids, snapshot: Ids) -> None:
+    def _look_up(self, extreme: Ids, snapshot: Ids) -> None:
         """Fill in the runs of the snapshot."""
         distinct, places = np.unique(snapshot[1], return_inverse=True)
-        terms = self._dictionary.terms(distinct)
-        # Scanned in an order that depends on the terms alone: inline ids, then texts.
-        hashed = sorted(range(len(terms)), key=lambda i: "" if distinct[i] < 0 else text(terms[i]))  # type: ignore[arg-type]
-        rank = np.empty(len(terms), np.int64)
-        rank[hashed] = np.arange(len(terms))
-        order = np.lexsort((rank[places], snapshot[0]))
-        stored = _query_each("?t", terms)
-        # The store may spell a number its own way: the first member with that value is the one it means.
-        rows = [(int(snapshot[0, i]), int(places[i])) for i in order.tolist()]
-        first: dict[tuple[int, object], int] = {}
-        for run, i in rows:
-            first.setdefault((run, stored[i]), int(distinct[i]))
-        table = " ".join(f"({run} {i})" for run, i in rows)
-        query = f"SELECT ?g ({self._op}({_TERM}(?i)) AS ?x) {{ VALUES (?g ?i) {{ {table} }} }} GROUP BY ?g"
-        for solution in _ask_store(query, terms):
-            run = int(solution["g"].value)
-            extreme[run] = first[run, solution["x"]]
+        texts = [sort_text(term) for term in self._dictionary.terms(distinct)]
+        _, rank = np.unique(np.array(texts, object), return_inverse=True)
+        rank = -self._table.sign * rank
+        order = np.lexsort((self._ties(distinct)[places], rank[places], snapshot[0]))
+        runs, first = np.unique(snapshot[0, order], return_index=True)
+        extreme[runs] = snapshot[1, order[first]]
+
+    def _ties(self, ids: Ids) -> Ids:
+        """The order of equal members: inline ids, then texts."""
+        known = ids.tolist()
+        keys = [
+            (id > 0, min(id, 0), _written(id, term))
+            for id, term in zip(known, self._dictionary.terms(ids), strict=True)
+        ]
+        ties = np.empty(len(keys), np.int64)
+        ties[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+        return ties
 
 
 class _Concat:
@@ -792,7 +842,8 @@ class _Concat:
 
 
 _CLASSES = [
-    kernels.MISSING, kernels.FLOAT, kernels.NUMBER, kernels.MOMENT, kernels.LOCAL_MOMENT, kernels.STRING,
+    kernels.MISSING, kernels.FLOAT, kernels.NUMBER, kernels.MOMENT,
+    kernels.LOCAL_MOMENT, kernels.STRING,
     kernels.BOOLEAN,
 ]  # fmt: skip
 
@@ -836,37 +887,19 @@ def _sort_keys(ids: Ids, dictionary: Dictionary) -> tuple[Ids, Ids]:
     return key, kind_of
 
 
-def _ask_store(query: str, terms: list[Term | DefaultGraph]) -> QuerySolutions:
-    """Solutions of a query that says `_TERM(i)` for terms[i]; VALUES itself could hold no blank nodes."""
-    solutions = Store().query(query, custom_functions={_TERM: lambda i: terms[int(i.value)]})  # type: ignore[dict-item, return-value]
-    assert isinstance(solutions, QuerySolutions)
-    return solutions
+def _written(id: int, term: Term | DefaultGraph) -> str:
+    return text(term) if id > 0 else ""  # type: ignore[arg-type]
 
 
-def _query_each(expression: str, terms: list[Term | DefaultGraph]) -> list[object]:
-    """A SPARQL expression over ?t for each term; None where it is an error."""
-    indexes = " ".join(map(str, range(len(terms))))
-    query = f"SELECT ?i ({_TERM}(?i) AS ?t) ({expression} AS ?v) {{ VALUES ?i {{ {indexes} }} }}"
-    out: list[object] = [None] * len(terms)
-    for solution in _ask_store(query, terms):
-        out[int(solution["i"].value)] = solution["v"]
-    return out
+def _has_place(value: Decimal) -> bool:
+    """Whether the state has digits for a number: 64 bits, 18 places."""
+    return abs(value) < _PLACES_OF_STATE and value.as_tuple().exponent >= -18  # type: ignore[operator]
 
 
-def _number(value: object) -> tuple[int, float, str]:
-    if not isinstance(value, Literal):
-        return 0, 0.0, ""
-    if value.datatype in (_DOUBLE, _FLOAT):
-        return 0, float(value.value), "double" if value.datatype == _DOUBLE else "float"
-    if value.datatype not in (_INTEGER, _DECIMAL):
-        return 0, 0.0, ""
-    whole, _, fraction = value.value.partition(".")
-    exact = int(whole + fraction.ljust(18, "0"))
-    return exact, 0.0, "decimal" if value.datatype == _DECIMAL else "integer"
-
-
-def _split(exact: int) -> tuple[int, int, int, int]:
-    whole, fraction = divmod(exact, 10**18)
+def _split(exact: Decimal) -> tuple[int, int, int, int]:
+    if not _has_place(exact):
+        return 0, 0, 0, 0
+    whole, fraction = divmod(int(exact.scaleb(18, EXACTLY)), 10**18)
     return whole >> _LOW_BITS, whole & (1 << _LOW_BITS) - 1, fraction // _BILLION, fraction % _BILLION
 
 
