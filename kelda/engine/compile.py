@@ -7,11 +7,11 @@ what has none; such a query is run by the reference evaluator.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import count
 
-from kelda.engine.compile_paths import Paths, repeats_are_open
+from kelda.engine.compile_paths import Paths
 from kelda.engine.deltas import Ids
 from kelda.engine.expressions import Compiled, Expressions, supports
 from kelda.engine.intervals import Intervals, StatedIntervals
@@ -40,7 +40,7 @@ from kelda.engine.top import Top
 from kelda.errors import KeldaError
 from kelda.lang import algebra as A
 from kelda.lang.to_sparql import visible_vars
-from kelda.lang.walk import nodes
+from kelda.lang.walk import children, nodes
 from kelda.plan.shape import QUERY
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.graphstore import GraphStore
@@ -289,8 +289,6 @@ class Incremental:
     def path(self, s: A.TermOrVar, path: A.Path, o: A.TermOrVar, window: str | None) -> Node:
         """A property path over a window."""
         assert window is not None
-        if repeats_are_open(path):
-            raise NotIncremental("a property path whose ends may be told once or as often as there are ways")
         paths = Paths(lambda t: self.in_graph(t, window), self.expression, self.stored_node, self._fresh)
         node = paths.node(s, path, o)
         if node is None:
@@ -532,15 +530,6 @@ def certainly_bound(pattern: A.Pattern) -> frozenset[A.Var]:
             counts = frozenset(v for v, a in aggregates if a.op == "COUNT")
             return (certainly_bound(inner) & frozenset(keys)) | counts
     return frozenset()
-
-
-def children(pattern: A.Pattern) -> list[A.Pattern]:
-    """The patterns directly below, those of EXISTS included."""
-    found = [getattr(pattern, f.name) for f in fields(pattern)]  # type: ignore[arg-type]
-    out = [f for f in found if isinstance(f, A.Pattern)]
-    if isinstance(pattern, A.Filter):
-        out += [n.pattern for n in nodes(pattern.condition) if isinstance(n, A.Exists)]
-    return out
 
 
 def _window_of(part: A.Pattern, window: str | None) -> str | None:

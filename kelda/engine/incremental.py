@@ -16,7 +16,7 @@ from pyoxigraph import NamedNode, Quad
 
 from kelda.engine.answer import Answer
 from kelda.engine.clock import NEVER, Clock, StreamClock
-from kelda.engine.compile import Incremental, NotIncremental, children
+from kelda.engine.compile import Incremental, NotIncremental
 from kelda.engine.decode import decoded
 from kelda.engine.deltas import Ids
 from kelda.engine.first_report import FirstReports
@@ -38,6 +38,7 @@ from kelda.engine.term_order import TermOrder
 from kelda.engine.top import TopReporter, top_of
 from kelda.errors import MemoryLimitError, UsageError
 from kelda.lang import algebra as A
+from kelda.lang.walk import children
 from kelda.lang.params import Prepared, term_of
 from kelda.lang.to_sparql import visible_vars
 from kelda.lang.walk import nodes

@@ -36,7 +36,6 @@ from kelda.lang.algebra import (
     Output,
     Param,
     Path,
-    PathPattern,
     Pattern,
     Project,
     Query,
@@ -49,7 +48,6 @@ from kelda.lang.algebra import (
     TermOrVar,
     TriplePattern,
     Triples,
-    Union,
     Values,
     Var,
     Window,
@@ -57,6 +55,7 @@ from kelda.lang.algebra import (
 )
 from kelda.lang.expressions import Expressions, Grouping, has_aggregate, ungrouped
 from kelda.lang.parser import Node, Token
+from kelda.lang.paths import spelled, union
 from kelda.lang.scope import visible
 from kelda.lang.terms import RDF_FIRST, RDF_NIL, RDF_REST
 from kelda.lang.windows import WindowReader, duration
@@ -117,7 +116,7 @@ class Translator(Expressions):
             case "construct_where":
                 form, block = Form.CONSTRUCT, parts.nodes["template"]
                 template = self._template(block)
-                pattern = self._modified(self._triples_block(block.items, block=block), parts)
+                pattern = self._modified(self._triples_block(block.items), parts)
             case _:
                 form, pattern = Form.DESCRIBE, self._modified(self._where(parts), parts)
                 describe = self._described(parts, pattern)
@@ -309,6 +308,10 @@ class Translator(Expressions):
         self.grouping = outer
 
         if grouped:
+            if any(a.distinct and a.arg is None for _, a in aggregates):
+                # COUNT(DISTINCT *) is of solutions, and those do not have what no user can write.
+                shown = tuple(v for v in self._visible(pattern) if not v.name.startswith(".") or v in taken)
+                pattern = Project(pattern, shown)
             pattern = Group(pattern, tuple(keys or ()), aggregates)
         if conditions:
             pattern = Filter(_all(conditions), pattern)
@@ -434,10 +437,7 @@ class Translator(Expressions):
         return self._select(_Parts(node.items))
 
     def _group_or_union(self, pattern: Pattern, node: Node) -> Pattern:
-        union = self.group_pattern(node.items[0])
-        for item in node.items[1:]:
-            union = Union(union, self.group_pattern(item))
-        return _join(pattern, union)
+        return _join(pattern, union([self.group_pattern(item) for item in node.items]))
 
     def _optional(self, pattern: Pattern, node: Node) -> Pattern:
         inner, condition = self._group(node.items[1])
@@ -543,7 +543,7 @@ class Translator(Expressions):
             raise self.error(
                 token, f"there is no window for {token}; add FROM NAMED WINDOW … ON … [RANGE PT10S]"
             )
-        union: Pattern | None = None
+        ways: list[Pattern] = []
         for name in self._named_windows:
             window = InWindow(name, inner)
             iri = NamedNode(name)
@@ -551,35 +551,31 @@ class Translator(Expressions):
                 one: Pattern = Join(window, Values((var,), ((iri,),)))
             else:
                 one = Extend(window, var, Const(iri))
-            union = one if union is None else Union(union, one)
-        assert union is not None
-        return union
+            ways.append(one)
+        return union(ways)
 
     # ------------------------------------------------------------ triples
 
-    def _triples_block(self, items: list[Any], block: Node | None = None) -> Pattern:
-        """Triples that stand together: runs of plain ones, and the property paths between them."""
+    def _triples_block(self, items: list[Any]) -> Pattern:
+        """Triples that stand together: runs of plain ones, and what property paths between them stand for."""
         self.scope += 1
-        found: list[TriplePattern | PathPattern] = []
+        found: list[TriplePattern | Pattern] = []
         for item in items:
             self._triples(item, found)
-        if block is not None and any(type(t) is PathPattern for t in found):
-            raise self._no_path(block)
         pattern: Pattern = NOTHING
         run: list[TriplePattern] = []
-        for triple in found:
-            if type(triple) is TriplePattern:
-                run.append(triple)
+        for part in found:
+            if isinstance(part, TriplePattern):
+                run.append(part)
                 continue
             if run:
                 pattern, run = _join(pattern, Triples(tuple(run))), []
-            assert type(triple) is PathPattern
-            pattern = _join(pattern, triple)
+            pattern = _join(pattern, part)
         return _join(pattern, Triples(tuple(run))) if run else pattern
 
     def _template(self, node: Node) -> tuple[TriplePattern, ...]:
         self.in_template = True
-        found: list[TriplePattern | PathPattern] = []
+        found: list[TriplePattern | Pattern] = []
         for item in node.items:
             self._triples(item, found)
         self.in_template = False
@@ -608,7 +604,8 @@ class Translator(Expressions):
                 predicate = self.var(verb) if verb.type == "VAR" else self.iri(verb)
             for item in objects:
                 if path is not None:
-                    self._path_triple(subject, path, self._object(item, out), out)
+                    end = self._object(item, out)
+                    out += spelled(subject, path, end, lambda: self.fresh("path"))
                 else:
                     assert predicate is not None
                     out.append(TriplePattern(subject, predicate, self._object(item, out)))
@@ -631,22 +628,6 @@ class Translator(Expressions):
         return head
 
     # ------------------------------------------------------------ property paths
-
-    def _path_triple(self, s: TermOrVar, path: Path, o: TermOrVar, out: list[Any]) -> None:
-        """SPARQL 1.1 section 18.2.2.4: links, inverses and sequences are joins of triples."""
-        match path:
-            case Link(iri):
-                out.append(TriplePattern(s, iri, o))
-            case Inverse(inner):
-                self._path_triple(o, inner, s, out)
-            case Sequence(parts):
-                for part in parts[:-1]:
-                    between = self.fresh("path")
-                    self._path_triple(s, part, between, out)
-                    s = between
-                self._path_triple(s, parts[-1], o, out)
-            case _:
-                out.append(PathPattern(s, path, o))
 
     def _path(self, item: Any) -> Path:
         if type(item) is Token:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kelda.lang import algebra as A
-from kelda.lang.walk import nodes
+from kelda.lang.walk import exists_in, nodes
 
 QUERY = ".q"  # the column that says whose row it is
 
@@ -93,12 +93,15 @@ def _is_shared(pattern: A.Pattern, inside: bool = False) -> bool:
             return False
         case A.InWindow(_, inner):
             return _is_shared(inner, inside=True)
-        case A.Project(inner) | A.Distinct(inner) | A.Extend(inner):
+        case A.Project(inner) | A.Distinct(inner):
             return _is_shared(inner)
-        case A.Group(inner, keys, _):
-            return bool(keys) and _is_shared(inner)
+        case A.Extend(inner, _, expr):
+            return not exists_in(expr) and _is_shared(inner)
+        case A.Group(inner, keys, aggregates):
+            return bool(keys) and not exists_in(aggregates) and _is_shared(inner)
         case A.Filter(condition, inner):
-            return not any(isinstance(n, A.Exists | A.Param) for n in nodes(condition)) and _is_shared(inner)
+            has_parameter = any(isinstance(n, A.Param) for n in nodes(condition))
+            return not has_parameter and not exists_in(condition) and _is_shared(inner)
     return False
 
 

@@ -339,6 +339,64 @@ case(
     """,
 )
 case(
+    # Alternatives and negated sets are unions of patterns: each element is told once for each way.
+    "cqels_path_ways_are_a_bag",
+    "building",
+    "SELECT ?who WHERE { STREAM :seen [RANGE 3s] { ?who :in|!(:temp|^:in) :lab } }",
+    """
+    1000 + who=ann
+    1000 + who=ann
+    1500 + who=bob
+    1500 + who=bob
+    2000 + who=ann
+    2000 + who=ann
+    9000 + who=dan
+    9000 + who=dan
+    """,
+)
+case(
+    # A path of any length sees the window as a graph: the second ann in the lab says nothing new.
+    "cqels_path_of_any_length_is_a_set",
+    "building",
+    "SELECT ?who WHERE { STREAM :seen [RANGE 3s] { ?who (:in|!:temp)+ :lab } }",
+    """
+    1000 + who=ann
+    1500 + who=bob
+    9000 + who=dan
+    """,
+)
+case(
+    "cqels_exists_in_the_filter_of_an_optional",
+    "building",
+    """SELECT ?who ?name WHERE {
+         ?who a :Staff
+         OPTIONAL { ?who :name ?name FILTER EXISTS { STREAM :seen [RANGE 2s] { ?who :in ?room } } } }""",
+    """
+    1000 + name=Ann who=ann
+    1000 + who=cyn
+    3000 + name=Cyn who=cyn
+    4000 + who=ann
+    5000 + who=cyn
+    7000 + name=Ann who=ann
+    9000 + who=ann
+    """,
+)
+case(
+    "cqels_exists_in_bind",
+    "building",
+    """SELECT ?who ?here WHERE {
+         ?who a :Staff BIND(EXISTS { STREAM :seen [RANGE 2s] { ?who :in ?room } } AS ?here) }""",
+    """
+    1000 + here=false who=cyn
+    1000 + here=true who=ann
+    3000 + here=true who=cyn
+    4000 + here=false who=ann
+    5000 + here=false who=cyn
+    7000 + here=true who=ann
+    9000 + here=false who=ann
+    """,
+)
+case(
     "cqels_values_and_filter_in",
     "building",
     """SELECT ?who WHERE { STREAM :seen [NOW] { ?who :in ?room } VALUES ?room { :hall :yard }
