@@ -38,10 +38,9 @@ from kelda.engine.term_order import TermOrder
 from kelda.engine.top import TopReporter, top_of
 from kelda.errors import MemoryLimitError, UsageError
 from kelda.lang import algebra as A
-from kelda.lang.walk import children
 from kelda.lang.params import Prepared, term_of
 from kelda.lang.to_sparql import visible_vars
-from kelda.lang.walk import nodes
+from kelda.lang.walk import children, nodes
 from kelda.plan.rules.deterministic import deterministic
 from kelda.plan.rules.each_stream import each_stream, reads_every_stream
 from kelda.plan.rules.inline import inlined
