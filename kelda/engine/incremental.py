@@ -38,7 +38,7 @@ from kelda.engine.term_order import TermOrder
 from kelda.engine.top import TopReporter, top_of
 from kelda.errors import MemoryLimitError, UsageError
 from kelda.lang import algebra as A
-from kelda.lang.params import Prepared, term_of
+from kelda.lang.params import Prepared, sizes_of, term_of
 from kelda.lang.to_sparql import visible_vars
 from kelda.lang.walk import children, nodes
 from kelda.plan.rules.deterministic import deterministic
@@ -364,8 +364,8 @@ class IncrementalEvaluator:
                 given = values[constant.name] if isinstance(constant, A.Param) else [constant] * len(names)
                 constants[i] = [self.dictionary.encode(term_of(v)) for v in given]
             sizes = [
-                np.array(values[s.name] if isinstance(s, A.Param) else [s] * len(names), np.int64)
-                for s in lifted.sizes
+                np.array(sizes_of(w.window, s, values) if isinstance(s, A.Param) else [s] * len(names), np.int64)
+                for w, s in zip(prepared.query.windows, lifted.sizes, strict=True)
                 if s is not None
             ]
             key = (lifted.shape, wanted, told, owner)

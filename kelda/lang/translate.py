@@ -58,7 +58,7 @@ from kelda.lang.parser import Node, Token
 from kelda.lang.paths import spelled, union
 from kelda.lang.scope import visible
 from kelda.lang.terms import RDF_FIRST, RDF_NIL, RDF_REST
-from kelda.lang.windows import WindowReader, duration
+from kelda.lang.windows import MOST_ROWS, WindowReader, duration, whole
 
 NOTHING = Triples()  # the one empty solution: where a group starts
 CSPARQL, RSPQL, CQELS = Dialect.CSPARQL, Dialect.RSPQL, Dialect.CQELS
@@ -334,10 +334,17 @@ class Translator(Expressions):
             elif "REDUCED" in parts.tokens:
                 pattern = Reduced(pattern)
         if "limit" in nodes or "offset" in nodes:
-            limit = int(nodes["limit"].items[0]) if "limit" in nodes else None
-            offset = int(nodes["offset"].items[0]) if "offset" in nodes else 0
+            limit = self._rows("LIMIT", nodes["limit"].items[0]) if "limit" in nodes else None
+            offset = self._rows("OFFSET", nodes["offset"].items[0]) if "offset" in nodes else 0
             pattern = Slice(pattern, offset, limit)
         return pattern
+
+    def _rows(self, what: str, token: Token) -> int:
+        number = whole(token)
+        if number is None or number > MOST_ROWS:
+            way_out = "; leave it out to get all" if what == "LIMIT" else ""
+            raise self.error(token, f"{what} can be at most {MOST_ROWS:,}{way_out}")
+        return number
 
     def _group_keys(self, pattern: Pattern, group_by: Node | None) -> tuple[Pattern, list[Var] | None]:
         """The pattern with the keys' expressions computed, and the keys; None: no GROUP BY."""

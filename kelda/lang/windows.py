@@ -45,6 +45,27 @@ TITLE = {
 }
 STEP_WORDS = ("STEP", "SLIDE", "EVERY")
 
+# ---------------------------------------------------------------------------- limits
+
+# Everything that is reckoned with windows stays far inside 64 bits: instants of any century plus or minus a
+# span, and numbers of elements plus or minus a count.
+LONGEST = 36_525 * 86_400_000  # ms in a hundred years
+MOST_ELEMENTS = 2**31 - 1
+MOST_ROWS = 10**18  # of LIMIT and of OFFSET, whose sum is reckoned with
+
+
+def whole(text: str) -> int | None:
+    """The whole number that the text writes; None if it writes none, or one beyond all limits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 40 else None
+
+
+def too_many(count: int) -> str | None:
+    """What is wrong with a number of elements; None if nothing is."""
+    if count < 1:
+        return "must be at least 1"
+    return f"can be at most {MOST_ELEMENTS:,}" if count > MOST_ELEMENTS else None
+
+
 # ---------------------------------------------------------------------------- durations
 
 _SECOND = Decimal(1000)
@@ -72,6 +93,8 @@ def duration(text: str, *, plain_ms: bool = True) -> int:
 
     A number without a unit is milliseconds, where the dialect has that (`plain_ms`)."""
     text = text.strip()
+    if len(text) > 100:
+        raise ValueError(f"'{text[:20]}…' is not a duration; write for example 10s, 1m30s or PT10S")
     if text.isdigit():
         if not plain_ms:
             raise ValueError(f"{text} of what? Add a unit: {text}ms, {text}s, {text}m, {text}h or {text}d")
@@ -89,6 +112,8 @@ def duration(text: str, *, plain_ms: bool = True) -> int:
                 raise ValueError(f"unknown time unit {unit!r}; use ms, s, m, h or d")
             total += Decimal(piece[1]) * _UNITS[unit.lower()]
             end = piece.end()
+    if total > LONGEST:
+        raise ValueError(f"{text} is too long: a duration is at most 100 years (36525d)")
     if total != total.to_integral_value():
         raise ValueError(f"{text} is not a whole number of milliseconds, the shortest time there is")
     if total <= 0:
@@ -199,9 +224,16 @@ class WindowReader:
         offset = self._here()
         if self._kind() == "param":
             return self._param(self._next(), offset)
-        if not self._peek().isdigit() or int(self._peek()) == 0:
+        text = self._peek()
+        if not text.isdigit() or not text.strip("0"):
             self._stop(f"{what} needs a number of at least 1, for example {what} 100")
-        return int(self._next())
+        count = whole(text)
+        wrong = too_many(MOST_ELEMENTS + 1 if count is None else count)
+        if wrong is not None:
+            self._stop(f"{what} {wrong}")
+        assert count is not None
+        self._at += 1
+        return count
 
     # ------------------------------------------------------------ the kinds
 
