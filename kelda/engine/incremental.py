@@ -363,11 +363,11 @@ class IncrementalEvaluator:
             for i, constant in enumerate(lifted.constants):
                 given = values[constant.name] if isinstance(constant, A.Param) else [constant] * len(names)
                 constants[i] = [self.dictionary.encode(term_of(v)) for v in given]
-            sizes = [
-                np.array(sizes_of(w.window, s, values) if isinstance(s, A.Param) else [s] * len(names), np.int64)
-                for w, s in zip(prepared.query.windows, lifted.sizes, strict=True)
-                if s is not None
-            ]
+            sizes = []
+            for w, size in zip(prepared.query.windows, lifted.sizes, strict=True):
+                if size is not None:
+                    of = sizes_of(w.window, size, values) if isinstance(size, A.Param) else [size] * len(names)
+                    sizes.append(np.array(of, np.int64))
             key = (lifted.shape, wanted, told, owner)
             if self._join_shape(lifted, key, list(names), constants, sizes):
                 return
