@@ -365,9 +365,10 @@ class IncrementalEvaluator:
                 constants[i] = [self.dictionary.encode(term_of(v)) for v in given]
             sizes = []
             for w, size in zip(prepared.query.windows, lifted.sizes, strict=True):
-                if size is not None:
-                    of = sizes_of(w.window, size, values) if isinstance(size, A.Param) else [size] * len(names)
-                    sizes.append(np.array(of, np.int64))
+                if isinstance(size, A.Param):
+                    sizes.append(np.array(sizes_of(w.window, size, values), np.int64))
+                elif size is not None:
+                    sizes.append(np.full(len(names), size, np.int64))
             key = (lifted.shape, wanted, told, owner)
             if self._join_shape(lifted, key, list(names), constants, sizes):
                 return
