@@ -39,8 +39,9 @@ from kelda.engine.stated_time import StatedWindow
 from kelda.engine.top import Top
 from kelda.errors import KeldaError
 from kelda.lang import algebra as A
+from kelda.lang.expressions import side_by_side
 from kelda.lang.to_sparql import visible_vars
-from kelda.lang.walk import children, nodes
+from kelda.lang.walk import children, depth, exists_in, nodes
 from kelda.plan.shape import QUERY
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.graphstore import GraphStore
@@ -75,6 +76,8 @@ class Incremental:
         self.expressions = Expressions(dictionary)
         self._fresh = count()
         self._merges_stored = False
+        # Answers of `reads_windows`, with their patterns: while those are here, no other has their id.
+        self._reading: dict[tuple[int, str | None], tuple[A.Pattern, bool]] = {}
 
     def compile(self) -> Node:
         """The node whose deltas are the solutions of the query."""
@@ -156,6 +159,12 @@ class Incremental:
 
     def reads_windows(self, pattern: A.Pattern, window: str | None) -> bool:
         """Whether the pattern reads a window (rather than stored graphs alone)."""
+        key = (id(pattern), window)
+        if key not in self._reading:
+            self._reading[key] = (pattern, self._reads_windows(pattern, window))
+        return self._reading[key][1]
+
+    def _reads_windows(self, pattern: A.Pattern, window: str | None) -> bool:
         if isinstance(pattern, A.InWindow):
             return True
         if isinstance(pattern, A.InGraph):
@@ -367,6 +376,8 @@ class Incremental:
     # -------------------------------------------------------------------- the rest
 
     def expression(self, expr: A.Expr, source: Node) -> Compiled:
+        if depth(expr) > DEEPEST_EXPRESSION:
+            raise NotIncremental(f"an expression nested more than {DEEPEST_EXPRESSION} deep")
         if not supports(expr):
             raise NotIncremental("an expression that is new at every report, or EXISTS inside an expression")
         return self.expressions.compile(expr, source.columns)
@@ -384,16 +395,20 @@ class Incremental:
         window: str | None,
     ) -> Node:
         """The rows for which a condition holds; `outer` are the variables they may bind."""
-        for part in _conjunction(condition):
+        parts = list(_conjunction(condition))
+        plain = [part for part in parts if not exists_in(part)]
+        if plain and isinstance(source, JoinWindows | JoinReader):
+            for part in plain:
+                source.require(self.expression(part, source))  # before anything is kept or routed
+        elif plain:
+            source = Filtered(source, self.expression(side_by_side("&&", plain), source))
+        for part in parts:
+            if not exists_in(part):
+                continue
             negated = isinstance(part, A.Call) and part.op == "!" and isinstance(part.args[0], A.Exists)
             exists = part.args[0] if negated else part  # type: ignore[attr-defined]
             if not isinstance(exists, A.Exists):
-                holds = self.expression(part, source)
-                if isinstance(source, JoinWindows | JoinReader):
-                    source.require(holds)  # before anything is kept or routed
-                else:
-                    source = Filtered(source, holds)
-                continue
+                raise NotIncremental("EXISTS inside an expression")
             group, inside = exists.pattern, None
             if outer & _mentioned(group) - visible_vars(group):
                 group, inside = _filter_on_top(group)
@@ -490,6 +505,7 @@ class Incremental:
         return Operated(operator, (source,), words("group", keys))
 
 
+DEEPEST_EXPRESSION = 100  # that is evaluated column by column, each operator calling its operands
 MERGED = "merged"  # the window of bare patterns, where the default graph is made of several things
 NOT_PLAIN = (A.LeftJoin, A.Extend, A.Project, A.Group, A.Minus, A.Filter, A.Exists)
 _ANYTHING = A.Triples((A.TriplePattern(A.Var("s"), A.Var("p"), A.Var("o")),))

@@ -23,6 +23,7 @@ from kelda.engine.answer import Value
 from kelda.engine.deltas import Ids
 from kelda.engine.functions import check_functions
 from kelda.lang import algebra as A
+from kelda.lang.deep import roomy
 from kelda.lang.to_sparql import (
     NOTHING,
     WINDOW_PREFIX,
@@ -54,11 +55,13 @@ MANY_TERMS = 1 << 20  # whose ids are remembered meanwhile
 MERGE = WINDOW_PREFIX + "merge"
 
 
+@roomy()
 def evaluate(query: A.Query, store: GraphStore, *, now: int | None = None) -> Result:
     """Answer `query` (which has no windows) over `store`. `now` (ms) fixes NOW()."""
     return ask(store, _text(query, store, now), query)
 
 
+@roomy()
 def evaluate_ids(query: A.Query, store: GraphStore, dictionary: Dictionary) -> Ids:
     """The table of a SELECT as ids, a row of the answer for each variable; 0 where it is unbound."""
     with _asked(store, _text(query, store, None), query) as found:
@@ -98,6 +101,7 @@ def named_graphs(query: A.Query, store: GraphStore) -> tuple[NamedNode, ...] | N
     return tuple(g for g in graphs if isinstance(g, NamedNode) and not g.value.startswith(WINDOW_PREFIX))
 
 
+@roomy(2)
 def ask(
     store: GraphStore,
     text: str,

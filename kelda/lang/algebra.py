@@ -413,6 +413,7 @@ class Query:
     not bind: a fresh blank node per solution); for DESCRIBE `describe` the terms.
     `every` is C-SPARQL's COMPUTED EVERY (ms). `name` is what REGISTER says.
     `stream_out` is the IRI after REGISTER RSTREAM <o> / REGISTER STREAM.
+    `depth` is how deep the text nests, at least as deep as the pattern; see `kelda.lang.deep`.
     """
 
     form: Form
@@ -428,3 +429,4 @@ class Query:
     stream_out: NamedNode | None = None
     base: str | None = None
     prefixes: tuple[tuple[str, str], ...] = ()
+    depth: int = field(default=0, compare=False)

@@ -23,6 +23,7 @@ from kelda.lang.algebra import (
     Var,
     VarRef,
 )
+from kelda.lang.nesting import SIDE_BY_SIDE
 from kelda.lang.parser import Node, Token
 from kelda.lang.scope import deterministic
 from kelda.lang.terms import Terms, number
@@ -100,10 +101,16 @@ class Expressions(Terms):
         operands = [self.expr(items[0])]
         waiting: list[str] = []
 
-        def settle(level: int) -> None:
-            while waiting and PRECEDENCE[waiting[-1]] >= level:
-                right = operands.pop()
-                operands[-1] = Call(waiting.pop(), (operands[-1], right))
+        def settle(level: int, goes_on: str = "") -> None:
+            """Apply what binds at least as tightly, but not a run of && or || that goes on."""
+            while waiting and PRECEDENCE[waiting[-1]] >= level and waiting[-1] != goes_on:
+                op, count = waiting.pop(), 2
+                while op in SIDE_BY_SIDE and waiting and waiting[-1] == op:
+                    waiting.pop()
+                    count += 1
+                args = operands[-count:]
+                del operands[-count:]
+                operands.append(side_by_side(op, args) if op in SIDE_BY_SIDE else Call(op, tuple(args)))
 
         compared = False  # a comparison stands since the last && or ||; SPARQL does not chain them
         i, end = 1, len(items)
@@ -120,7 +127,7 @@ class Expressions(Terms):
                     at, "comparisons do not chain: join the two with &&, or put the first in brackets"
                 )
             compared = level == COMPARISON or (compared and level > COMPARISON)
-            settle(level)
+            settle(level, str(item) if type(item) is Token and item in SIDE_BY_SIDE else "")
             if type(item) is Node:
                 negated = item.items[0].type == "NOT"
                 args = self._arguments(item.items[2 if negated else 1 :])[0]
@@ -237,6 +244,14 @@ class Expressions(Terms):
         if grouping.place == "SELECT":
             raise self.error(token, ungrouped(token))
         return VarRef(self._shared(Aggregate("SAMPLE", VarRef(var))))  # as SPARQL 1.1 section 18.2.4.1 says
+
+
+def side_by_side(op: str, args: list[Expr]) -> Expr:
+    """All of && or of ||, whose order of application does not matter, in one call."""
+    flat: list[Expr] = []
+    for arg in args:
+        flat += arg.args if isinstance(arg, Call) and arg.op == op else [arg]
+    return flat[0] if len(flat) == 1 else Call(op, tuple(flat))
 
 
 def ungrouped(token: Token) -> str:

@@ -29,6 +29,7 @@ from kelda.lang.algebra import (
     Window,
     WindowDef,
 )
+from kelda.lang.deep import with_room
 from kelda.lang.terms import XSD
 from kelda.lang.windows import duration, too_many, whole
 
@@ -47,7 +48,7 @@ class Prepared:
         self.query = query
         self.parameters = tuple(parameters)
         self._names = frozenset(self.parameters)
-        self._build = _builder(query)
+        self._build = with_room(query.depth, lambda: _builder(query))
 
     def bind(self, /, **values: object) -> Query:
         """The query with every parameter replaced by its value: a term, or a Python int, float, bool,
@@ -57,7 +58,8 @@ class Prepared:
             raise _mismatch(self.parameters, values)
         if self._build is None:
             return self.query
-        query: Query = self._build(values)
+        build = self._build
+        query: Query = with_room(self.query.depth, lambda: build(values))
         return query
 
     def __repr__(self) -> str:

@@ -14,7 +14,6 @@ from pyoxigraph import NamedNode
 from kelda.errors import QueryError
 from kelda.lang.algebra import (
     Alternative,
-    Call,
     Const,
     Dataset,
     Dialect,
@@ -53,7 +52,7 @@ from kelda.lang.algebra import (
     Window,
     WindowDef,
 )
-from kelda.lang.expressions import Expressions, Grouping, has_aggregate, ungrouped
+from kelda.lang.expressions import Expressions, Grouping, has_aggregate, side_by_side, ungrouped
 from kelda.lang.parser import Node, Token
 from kelda.lang.paths import spelled, union
 from kelda.lang.scope import visible
@@ -314,7 +313,7 @@ class Translator(Expressions):
                 pattern = Project(pattern, shown)
             pattern = Group(pattern, tuple(keys or ()), aggregates)
         if conditions:
-            pattern = Filter(_all(conditions), pattern)
+            pattern = Filter(side_by_side("&&", conditions), pattern)
         if values is not None:
             pattern = _join(pattern, values)
         if select and "selected" not in nodes:
@@ -436,7 +435,7 @@ class Translator(Expressions):
                 pattern = _ELEMENTS[item.kind](self, pattern, item)
         if block:
             pattern = _join(pattern, self._triples_block(block))
-        condition = _all([self.expr(item) for item in filters]) if filters else None
+        condition = side_by_side("&&", [self.expr(item) for item in filters]) if filters else None
         self.grouping = outer
         return pattern, condition
 
@@ -689,13 +688,6 @@ def _join(left: Pattern, right: Pattern) -> Pattern:
     if left is NOTHING:
         return right
     return left if right is NOTHING else Join(left, right)
-
-
-def _all(conditions: list[Expr]) -> Expr:
-    result = conditions[0]
-    for condition in conditions[1:]:
-        result = Call("&&", (result, condition))
-    return result
 
 
 def _repeat(path: Path, sign: Token) -> Path:

@@ -63,3 +63,17 @@ def exists_in(expression: object) -> list[Pattern]:
         elif is_dataclass(node) and not isinstance(node, type):
             left.extend(getattr(node, f.name) for f in reversed(fields(node)))
     return found
+
+
+def depth(node: object) -> int:
+    """How many algebra nodes stand above one another, at most."""
+    deepest = 0
+    left: list[tuple[object, int]] = [(node, 0)]
+    while left:
+        node, above = left.pop()
+        if isinstance(node, tuple):
+            left.extend((part, above) for part in node)
+        elif is_dataclass(node) and not isinstance(node, type):
+            deepest = max(deepest, above + 1)
+            left.extend((getattr(node, f.name), above + 1) for f in fields(node))
+    return deepest

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pyoxigraph import NamedNode
 
 from kelda.lang import algebra as A
+from kelda.lang.deep import roomy
 from kelda.lang.walk import children, exists_in, nodes
 from kelda.plan.partition import WindowPattern
 
@@ -33,6 +34,7 @@ class Narrowing:
     stored: A.Query
 
 
+@roomy()
 def narrowings(query: A.Query) -> dict[WindowPattern, list[tuple[Narrowing, ...]]]:
     """For each pattern over a window: for each of its places in the query, by what it is narrowed there. A
     triple is to be sent if it fits at one of them."""

@@ -20,6 +20,7 @@ from math import prod
 from pyoxigraph import NamedNode
 
 from kelda.lang import algebra as A
+from kelda.lang.deep import roomy
 from kelda.lang.walk import children, exists_in, nodes
 from kelda.rdf import wire
 
@@ -96,6 +97,7 @@ class _Whole(Exception):
     """The query has to stay on one shard; the text is the reason."""
 
 
+@roomy()
 def partition(query: A.Query, shards: int, *, stored_default: bool = False) -> Partitioning:
     """How to spread an incrementally evaluated query over at most `shards` shards.
 
@@ -109,6 +111,7 @@ def partition(query: A.Query, shards: int, *, stored_default: bool = False) -> P
         return Partitioning(None, str(reason), window_patterns(query))
 
 
+@roomy()
 def window_patterns(query: A.Query) -> tuple[WindowPattern, ...]:
     """Every triple pattern that reads a window; a pattern over several windows, once for each."""
     streams = {w.name: w.stream.value for w in query.windows if isinstance(w.stream, NamedNode)}

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kelda.lang import algebra as A
+from kelda.lang.deep import roomy
 from kelda.lang.walk import exists_in, nodes
 
 QUERY = ".q"  # the column that says whose row it is
@@ -33,6 +34,7 @@ class Lifted:
     sizes: tuple[int | A.Param | None, ...]
 
 
+@roomy()
 def lift(query: A.Query) -> Lifted | None:
     """Take a query apart; None if it cannot be shared."""
     if not _is_shared(query.pattern) or query.dataset.windows:

@@ -314,3 +314,14 @@ def test_deep_nesting_is_an_error_not_a_crash() -> None:
 def test_a_parameter_cannot_be_bound(where: str) -> None:
     with pytest.raises(QueryError, match=r"\$x is a parameter; write \?x"):
         prepare(where)
+
+
+def test_of_a_long_line_only_what_is_around() -> None:
+    text = (
+        "SELECT * { " + "?x <http://e/p> ?y . " * 1000 + "FILTRE(?x) " + "?x <http://e/p> ?y . " * 1000 + "}"
+    )
+    with pytest.raises(QueryError) as caught:
+        parse(text)
+    _, line, caret = str(caught.value).splitlines()[:3]
+    assert len(line) < 200
+    assert line[caret.index("^") :].startswith("FILTRE")
