@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 LONGEST_LINE = 160  # characters of a query's line that a message shows
 
 
