@@ -73,7 +73,7 @@ class Incremental:
         self.parameters = parameters
         self._whose = () if parameters is None else (QUERY,)
         self.query, self.store, self.dictionary, self.windows = query, store, dictionary, windows
-        self.expressions = Expressions(dictionary)
+        self.expressions = Expressions(dictionary, base=query.base)
         self._fresh = count()
         self._merges_stored = False
         # Answers of `reads_windows`, with their patterns: while those are here, no other has their id.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -13,6 +13,7 @@ from pyoxigraph import (
     DefaultGraph,
     Literal,
     NamedNode,
+    Quad,
     QueryBoolean,
     QuerySolutions,
     QueryTriples,
@@ -47,7 +48,7 @@ class Solutions:
     rows: list[dict[str, Value]]
 
 
-Result = Solutions | bool | list[Triple]
+Result = Solutions | bool | list[Triple | Quad]
 
 AT_ONCE = 1 << 14  # rows of a table that are made ids together
 MANY_TERMS = 1 << 20  # whose ids are remembered meanwhile
@@ -58,7 +59,19 @@ MERGE = WINDOW_PREFIX + "merge"
 @roomy()
 def evaluate(query: A.Query, store: GraphStore, *, now: int | None = None) -> Result:
     """Answer `query` (which has no windows) over `store`. `now` (ms) fixes NOW()."""
+    if any(isinstance(t, A.QuadPattern) for t in query.template):  # SPARQL 1.1 builds no quads: we do
+        found = ask(store, _text(as_select(query), store, now), query)
+        assert isinstance(found, Solutions)
+        built: dict[Triple | Quad, None] = {}
+        for i, row in enumerate(found.rows):
+            built.update(dict.fromkeys(instantiate(query.template, row, f"s{i}")))
+        return list(built)
     return ask(store, _text(query, store, now), query)
+
+
+def as_select(query: A.Query) -> A.Query:
+    """The solutions that a CONSTRUCT query fills its template with."""
+    return replace(query, form=A.Form.SELECT, template=())
 
 
 @roomy()
@@ -176,8 +189,11 @@ def _shown(found: QuerySolutions) -> list[tuple[int, str]]:
     return [(i, name) for i, name in enumerate(names) if not name.startswith(NOTHING)]
 
 
-def instantiate(template: tuple[A.TriplePattern, ...], row: dict[str, Value], fresh: str) -> list[Triple]:
-    """The triples that a CONSTRUCT template makes of one solution; incomplete ones are left out.
+def instantiate(
+    template: tuple[A.TriplePattern, ...], row: dict[str, Value], fresh: str
+) -> list[Triple | Quad]:
+    """The triples (in GRAPH: quads) that a CONSTRUCT template makes of one solution; incomplete ones are
+    left out.
 
     `fresh` makes the labels of the template's blank nodes unique to the solution.
     """
@@ -191,10 +207,15 @@ def instantiate(template: tuple[A.TriplePattern, ...], row: dict[str, Value], fr
         assert not isinstance(term, A.Param)
         return term
 
-    triples = []
+    triples: list[Triple | Quad] = []
     for t in template:
         s, p, o = value(t.s), value(t.p), value(t.o)
         if s is None or o is None or isinstance(s, Literal | Triple) or not isinstance(p, NamedNode):
             continue
-        triples.append(Triple(s, p, o))
+        if not isinstance(t, A.QuadPattern):
+            triples.append(Triple(s, p, o))
+            continue
+        graph = value(t.graph)
+        if isinstance(graph, NamedNode | BlankNode):
+            triples.append(Quad(s, p, o, graph))
     return triples

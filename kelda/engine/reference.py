@@ -22,7 +22,7 @@ from pyoxigraph import DefaultGraph, NamedNode, Quad, Triple
 from kelda.engine.answer import Answer
 from kelda.engine.clock import FOREVER, NEVER, Clock, StreamClock
 from kelda.engine.functions import check_functions
-from kelda.engine.oneshot import Solutions, ask, instantiate, named_graphs
+from kelda.engine.oneshot import Solutions, as_select, ask, instantiate, named_graphs
 from kelda.engine.report import Report, When, output_of, report_of
 from kelda.engine.window import Element, WindowState, make_window
 from kelda.errors import UsageError
@@ -202,7 +202,7 @@ class _Registered:
         query = self.query
         if query.form is A.Form.CONSTRUCT:
             # Differences are taken between bags of solutions; the template is filled in afterwards.
-            query = replace(query, form=A.Form.SELECT, template=())
+            query = as_select(query)
         stored = named_graphs(query, store)
         text, later = (
             to_sparql(query, windows=graphs, now=ms_to_literal(now), named_graphs=stored, exact=store.exact)
@@ -252,7 +252,7 @@ class _Registered:
             case A.Form.DESCRIBE:
                 return [Answer(self.name, t, sign, triples=tuple(items))]
             case A.Form.CONSTRUCT:
-                built: dict[Triple, None] = {}
+                built: dict[Triple | Quad, None] = {}
                 for i, item in enumerate(items):
                     built.update(dict.fromkeys(instantiate(self.query.template, dict(item), f"t{t}s{i}")))
                 return [Answer(self.name, t, sign, triples=tuple(built))] if built else []

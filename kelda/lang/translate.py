@@ -37,9 +37,11 @@ from kelda.lang.algebra import (
     Path,
     Pattern,
     Project,
+    QuadPattern,
     Query,
     Reduced,
     Repeat,
+    Report,
     Sequence,
     Service,
     Slice,
@@ -59,6 +61,7 @@ from kelda.lang.scope import visible
 from kelda.lang.terms import RDF_FIRST, RDF_NIL, RDF_REST
 from kelda.lang.windows import MOST_ROWS, WindowReader, duration, whole
 
+TO_STREAM = ("RSTREAM", "ISTREAM", "DSTREAM")
 NOTHING = Triples()  # the one empty solution: where a group starts
 CSPARQL, RSPQL, CQELS = Dialect.CSPARQL, Dialect.RSPQL, Dialect.CQELS
 
@@ -82,6 +85,7 @@ class Translator(Expressions):
         if dialect is not None:
             self.dialects, self.announced = frozenset([dialect]), True
         self._windows: list[WindowDef] = []
+        self._report: Report | None = None  # what a window says
         self._streams: dict[str, NamedNode | Var | Param] = {}  # of each window, by the window's name
         self._named_windows: dict[str, None] = {}  # RSP-QL: what WINDOW can name
         self._as_graph: dict[NamedNode, str] = {}  # C-SPARQL: streams that GRAPH can name -> window
@@ -101,6 +105,7 @@ class Translator(Expressions):
         name, output, stream_out, every = self._register(register)
         body = tree.items[-1]
         parts = _Parts(body.items)
+        output = self._to_stream(parts, output)
         default, named = self._dataset(parts)
         template: tuple[TriplePattern, ...] = ()
         describe: tuple[NamedNode | Var, ...] = ()
@@ -114,12 +119,19 @@ class Translator(Expressions):
                 template = self._template(parts.nodes["template"])
             case "construct_where":
                 form, block = Form.CONSTRUCT, parts.nodes["template"]
+                for item in block.items:
+                    if item.kind == "quads":
+                        why = "GRAPH stands in CONSTRUCT { … } WHERE { … }, not in CONSTRUCT WHERE"
+                        raise self.error(item.items[0], why)
                 template = self._template(block)
                 pattern = self._modified(self._triples_block(block.items), parts)
             case _:
                 form, pattern = Form.DESCRIBE, self._modified(self._where(parts), parts)
                 describe = self._described(parts, pattern)
         dialect = self._dialect()
+        if output is not None and dialect is Dialect.SPARQL:
+            at = next(token for kind, token in parts.tokens.items() if kind in TO_STREAM)
+            raise self.error(at, f"{at} makes a stream of answers, and there is no window: leave it out")
         if dialect is Dialect.SPARQL and not (default is None and named is None):
             # SPARQL: FROM NAMED alone leaves the default graph empty, FROM alone no named graphs.
             # A stream query leaves as it is what it does not name.
@@ -138,12 +150,25 @@ class Translator(Expressions):
             stream_out,
             self.base,
             tuple(self.prefixes.items()),
+            self._report,
         )
 
     def _dialect(self) -> Dialect:
         if self.dialects is None:
             return Dialect.SPARQL
-        return CSPARQL if CSPARQL in self.dialects else next(iter(self.dialects))
+        return next(
+            dialect for dialect in (CSPARQL, CQELS, RSPQL, Dialect.SPARQL) if dialect in self.dialects
+        )
+
+    def _to_stream(self, parts: _Parts, registered: Output | None) -> Output | None:
+        """What REGISTER, or SELECT and CONSTRUCT, say is sent: RSTREAM, ISTREAM, DSTREAM."""
+        token = next((token for kind, token in parts.tokens.items() if kind in TO_STREAM), None)
+        if token is None:
+            return registered
+        output = Output(token.lower())
+        if registered not in (None, output):
+            raise self.error(token, f"REGISTER says {registered.name}, and this says {token}: leave one out")
+        return output
 
     def _register(self, node: Node | None) -> tuple[str | None, Output | None, NamedNode | None, int | None]:
         if node is None:
@@ -179,6 +204,8 @@ class Translator(Expressions):
             items = node.items
             if node.kind == "from_window":
                 self._from_window(items)
+            elif node.kind == "from_window_as":  # the name is behind, the rest is the same
+                self._from_window([*items[:-3], items[-1], *items[-3:-1]])
             elif node.kind == "from_stream":
                 is_named = items[1].type == "NAMED"
                 what = "FROM NAMED STREAM" if is_named else "FROM STREAM"
@@ -262,9 +289,15 @@ class Translator(Expressions):
                 return var
             raise fail(f"{text} needs a value: prepare the query, or pass params={{'{text[1:]}': …}}", offset)
 
-        return WindowReader(
+        reader = WindowReader(
             str(token), dialect, fail, lambda text, offset: self.iri(place(text, offset)), param
-        ).read()
+        )
+        window = reader.read()
+        if reader.report is not None:
+            if self._report not in (None, reader.report):
+                raise self.error(token, "windows of one query report alike: another window says otherwise")
+            self._report = reader.report
+        return window
 
     # ------------------------------------------------------------ SELECT and the solution modifiers
 
@@ -385,7 +418,8 @@ class Translator(Expressions):
             else:
                 source, token = item.items
                 if item.kind == "bare_alias":
-                    self.clause(source.items[0], f"{source.items[0]}(…) AS {token} without brackets", CQELS)
+                    what = f"{source.items[0]}(…) AS {token} without brackets"
+                    self.clause(source.items[0], what, CQELS, RSPQL)
                 expr = self.expr(source)
                 var = self.real_var(token, "AS")
                 if var in taken or var in grouping.aliases or var in variables:
@@ -491,7 +525,7 @@ class Translator(Expressions):
         return value
 
     def _graph(self, pattern: Pattern, node: Node) -> Pattern:
-        token, group = node.items
+        _, token, group = node.items
         name = self._stream(token)
         window = self._as_graph.get(name) if isinstance(name, NamedNode) else None
         if window is not None:
@@ -581,11 +615,19 @@ class Translator(Expressions):
 
     def _template(self, node: Node) -> tuple[TriplePattern, ...]:
         self.in_template = True
-        found: list[TriplePattern | Pattern] = []
+        found: list[TriplePattern] = []
         for item in node.items:
-            self._triples(item, found)
+            if item.kind != "quads":
+                self._triples(item, found)
+                continue
+            _, token, *inside = item.items
+            graph = self._stream(token)
+            triples: list[TriplePattern] = []
+            for triple in inside:
+                self._triples(triple, triples)
+            found += [QuadPattern(t.s, t.p, t.o, graph) for t in triples]
         self.in_template = False
-        return tuple([t for t in found if type(t) is TriplePattern])
+        return tuple(found)
 
     def _no_path(self, node: Any) -> QueryError:
         return self.error(

@@ -22,8 +22,10 @@ from kelda.lang.algebra import (
     Dialect,
     NowWindow,
     Param,
+    Report,
     SessionWindow,
     TimeWindow,
+    When,
     Window,
 )
 
@@ -34,14 +36,22 @@ SAMPLE = {
 }
 KINDS = {
     Dialect.CQELS: ("NOW", "ALL", "RANGE", "TRIPLES", "SESSION"),
-    Dialect.CSPARQL: ("RANGE", "TRIPLES"),
-    Dialect.RSPQL: ("RANGE", "TRIPLES", "ELEMENTS", "COUNT", "SESSION", "FROM"),
+    Dialect.CSPARQL: ("RANGE", "TRIPLES", "NOW"),
+    Dialect.RSPQL: (
+        *("RANGE", "TRIPLES", "ELEMENTS", "COUNT", "SESSION", "FROM"),
+        *("SLIDING", "TUMBLING", "NOW"),
+    ),
 }
 TITLE = {
     Dialect.SPARQL: "SPARQL",
     Dialect.CQELS: "CQELS-QL",
     Dialect.CSPARQL: "C-SPARQL",
     Dialect.RSPQL: "RSP-QL",
+}
+REPORTS = {
+    "ON_WINDOW_CLOSE": Report(When.WINDOW_CLOSE, non_empty=True),
+    "NON_EMPTY_CONTENT": Report(When.WINDOW_CLOSE, non_empty=True),
+    "ON_CONTENT_CHANGE": Report(When.CONTENT_CHANGE),
 }
 STEP_WORDS = ("STEP", "SLIDE", "EVERY")
 
@@ -140,7 +150,7 @@ _WORDS = re.compile(
       | (?P<param>[$]\w+)
       | (?P<iso>P[0-9T][0-9A-Z.]*)
       | (?P<number>\d[\w.]*)
-      | (?P<word>[A-Za-zµ]+)
+      | (?P<word>[A-Za-zµ]+(?:_[A-Za-z]+)*)
       | (?P<other>.)""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
@@ -165,6 +175,7 @@ class WindowReader:
         ]
         self._end = len(inside)
         self._at = 0
+        self.report: Report | None = None  # if the window says when it reports
 
     # ------------------------------------------------------------ the words
 
@@ -218,7 +229,8 @@ class WindowReader:
             self._stop(str(problem), offset)
 
     def _is_clause(self) -> bool:
-        return self._peek() in (*STEP_WORDS, "TUMBLING", "TO", "NOW", "RANGE", "TRIPLES", "ELEMENTS", "GAP")
+        words = ("TUMBLING", "TO", "NOW", "RANGE", "TRIPLES", "ELEMENTS", "GAP", "REPORT", "TICK")
+        return self._peek() in (*STEP_WORDS, *words)
 
     def _count(self, what: str) -> int | Param:
         offset = self._here()
@@ -256,12 +268,44 @@ class WindowReader:
         else:
             self._at += 1
         window = self._READERS[kind](self, offset)
+        if self._dialect is Dialect.RSPQL:
+            self._policies()
         if self._at < len(self._words):
             self._stop(f"unexpected {self._words[self._at][1]!r} in the window; ']' should come here")
         return window
 
+    def _policies(self) -> None:
+        """REPORT and TICK, as Kolibrie writes them."""
+        while self._peek() in ("REPORT", "TICK"):
+            what, offset = self._next().upper(), self._here()
+            said = self._next().upper() if self._kind() == "word" else ""
+            if what == "REPORT":
+                if said not in REPORTS:
+                    self._stop(f"REPORT is one of {', '.join(REPORTS)}", offset)
+                self.report = REPORTS[said]
+            elif said != "TIME_DRIVEN":
+                self._stop(
+                    "TICK can only be TIME_DRIVEN: a query sees all elements of an instant at once",
+                    offset,
+                )
+
     def _now(self, offset: int) -> Window:
+        if self._peek() == "-":
+            return self._back_from_now()
+        if self._dialect is not Dialect.CQELS:
+            self._stop(
+                "NOW alone is a window of CQELS-QL; say how far it goes back, as in [NOW - 10s]",
+                offset,
+            )
         return NowWindow()
+
+    def _back_from_now(self) -> Window:
+        """NOW - a [TO NOW - b] [SLIDE s], as SPARQLStream writes it."""
+        self._at -= 1
+        start, end = self._past("NOW"), 0
+        if self._take("TO"):
+            end = self._past("TO")
+        return self._between(start, end, self._here())
 
     def _all(self, offset: int) -> Window:
         return AllWindow()
@@ -281,11 +325,21 @@ class WindowReader:
             predicate = self._iri(self._next()[1:], at + 1)
         return TimeWindow(span, slide, 0, predicate)
 
+    def _sliding(self, offset: int) -> Window:
+        return self._range(offset)
+
+    def _tumbling(self, offset: int) -> Window:
+        span = self._duration("TUMBLING")
+        return TimeWindow(span, span)
+
     def _from(self, offset: int) -> Window:
         start, end = self._past("FROM"), 0
         if not self._take("TO"):
             self._stop("a past window ends with TO, for example [FROM NOW-PT35M TO NOW-PT5M]")
         end = self._past("TO")
+        return self._between(start, end, offset)
+
+    def _between(self, start: int, end: int, offset: int) -> Window:
         if start <= end:
             self._stop(
                 "a past window must start before it ends, for example [FROM NOW-PT35M TO NOW-PT5M]", offset
@@ -324,6 +378,8 @@ class WindowReader:
 
     _READERS: ClassVar[dict[str, Callable[[WindowReader, int], Window]]] = {
         "NOW": _now,
+        "SLIDING": _sliding,
+        "TUMBLING": _tumbling,
         "ALL": _all,
         "RANGE": _range,
         "FROM": _from,

@@ -56,7 +56,8 @@ def lift(query: A.Query) -> Lifted | None:
 
 def nameless(query: A.Query) -> A.Query:
     """The query without what its text calls it and its answers, and how it writes IRIs."""
-    return replace(query, name=None, stream_out=None, prefixes=(), base=None)
+    resolves = any(isinstance(n, A.Call) and n.op == "IRI" for n in nodes(query.pattern))
+    return replace(query, name=None, stream_out=None, prefixes=(), base=query.base if resolves else None)
 
 
 def constant_column(number: int) -> str:

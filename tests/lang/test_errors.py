@@ -91,13 +91,6 @@ line 1, column 16: 'po' is not a term; write <po> or a prefixed name such as ex:
   SELECT ?x { ?x po ?o }
                  ^
 """,
-    """
-SELECT ?x { ?x <p> ?o }
----
-line 1, column 16: <p> is relative and there is no base; add BASE <…> or write it in full
-  SELECT ?x { ?x <p> ?o }
-                 ^
-""",
     # -------------------------------------------------------------- scope and grouping
     """
 SELECT ?x ?y
@@ -183,7 +176,7 @@ line 1, column 42: 10 of what? Add a unit: 10ms, 10s, 10m, 10h or 10d
     """
 SELECT * FROM STREAM <http://e/s> [NOW] { ?x ?p ?o }
 ---
-line 1, column 36: NOW windows are CQELS-QL, not C-SPARQL
+line 1, column 36: NOW alone is a window of CQELS-QL; say how far it goes back, as in [NOW - 10s]
   SELECT * FROM STREAM <http://e/s> [NOW] { ?x ?p ?o }
                                      ^
 """,
