@@ -40,6 +40,7 @@ from kelda.engine.top import Top
 from kelda.errors import KeldaError
 from kelda.lang import algebra as A
 from kelda.lang.expressions import side_by_side
+from kelda.lang.timestamps import TIMESTAMP
 from kelda.lang.to_sparql import visible_vars
 from kelda.lang.walk import children, depth, exists_in, nodes
 from kelda.plan.shape import QUERY
@@ -86,6 +87,8 @@ class Incremental:
                 raise NotIncremental("NOW() changes at every report")
             if isinstance(node, A.Call) and node.op in ("RAND", "UUID", "STRUUID", "BNODE"):
                 raise NotIncremental(f"{node.op}() is new at every report")
+            if isinstance(node, A.FunctionCall) and node.function == TIMESTAMP:
+                raise NotIncremental("the time stamps of triples")
             if isinstance(node, A.Reduced):
                 raise NotIncremental("REDUCED leaves the choice to the implementation")
             if isinstance(node, A.Service):

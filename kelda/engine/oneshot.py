@@ -34,7 +34,7 @@ from kelda.lang.to_sparql import (
     variable_name,
 )
 from kelda.rdf.dictionary import Dictionary
-from kelda.rdf.exact import from_store, triple_from_store
+from kelda.rdf.exact import Functions, from_store, triple_from_store
 from kelda.rdf.graphstore import GraphStore
 from kelda.rdf.ntriples import ids_of
 from kelda.rdf.times import ms_to_literal
@@ -122,11 +122,12 @@ def ask(
     *,
     windows: tuple[WindowGraph, ...] = (),
     default_windows: str | None = None,
+    functions: Functions | None = None,
 ) -> Result:
     """Run SPARQL text over the query's dataset, to which windows are added as named graphs.
 
     `default_windows` names a graph that belongs to the default graph and shares no triple with it."""
-    with _asked(store, text, query, windows, default_windows) as found:
+    with _asked(store, text, query, windows, default_windows, functions) as found:
         return _result(found)
 
 
@@ -137,6 +138,7 @@ def _asked(
     query: A.Query,
     windows: tuple[WindowGraph, ...] = (),
     default_windows: str | None = None,
+    functions: Functions | None = None,
 ) -> Iterator[QueryBoolean | QuerySolutions | QueryTriples]:
     """What the store answers, to be read inside."""
     default, named = query.dataset.default, query.dataset.named
@@ -155,7 +157,13 @@ def _asked(
         for window in windows:
             named_graphs += [NamedNode(window.graph), NamedNode(window.rows)]
     try:
-        yield store.query(text, base=query.base, default_graphs=default_graphs, named_graphs=named_graphs)
+        yield store.query(
+            text,
+            base=query.base,
+            default_graphs=default_graphs,
+            named_graphs=named_graphs,
+            functions=functions,
+        )
     finally:
         if merged:
             store.remove_graph(MERGE)

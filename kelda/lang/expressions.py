@@ -48,7 +48,7 @@ ARITY: dict[str, tuple[int, int]] = {
         (0, MANY, "COALESCE CONCAT"),
         (1, 1, "STR LANG DATATYPE BOUND IRI ABS CEIL FLOOR ROUND STRLEN UCASE LCASE ENCODE_FOR_URI"),
         (1, 1, "YEAR MONTH DAY HOURS MINUTES SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512"),
-        (1, 1, "ISIRI ISBLANK ISLITERAL ISNUMERIC"),
+        (1, 1, "ISIRI ISBLANK ISLITERAL ISNUMERIC TIMESTAMP"),
         (2, 2, "LANGMATCHES CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER STRLANG STRDT SAMETERM"),
         (2, 3, "REGEX SUBSTR"),
         (3, 3, "IF"),
@@ -75,6 +75,7 @@ class Expressions(Terms):
     """Reads expressions. `grouping` is None wherever aggregates cannot stand."""
 
     grouping: Grouping | None = None
+    asks_time: list[tuple[Token, Var]]  # where timestamp(?v) stands
 
     @abstractmethod
     def group_pattern(self, node: Node) -> Pattern:
@@ -177,6 +178,11 @@ class Expressions(Terms):
             wants = f"{low}" if low == high else f"{low} or {high}" if high < MANY else f"at least {low}"
             plural = "" if wants == "1" else "s"
             raise self.error(token, f"{name} takes {wants} argument{plural}, not {len(args)}")
+        if name == "TIMESTAMP":
+            self.clause(token, "timestamp(…)", Dialect.CSPARQL)
+            if not (isinstance(args[0], VarRef) and isinstance(args[0].var, Var)):
+                raise self.error(token, "timestamp takes a variable; for a triple: f:timestamp(?s, ?p, ?o)")
+            self.asks_time.append((token, args[0].var))
         if name == "BOUND" and not (isinstance(args[0], VarRef) and isinstance(args[0].var, Var)):
             raise self.error(token, "BOUND takes a variable, for example BOUND(?x)")
         return Call(name, args)

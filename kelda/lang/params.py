@@ -20,6 +20,7 @@ from kelda.lang.algebra import (
     CountWindow,
     InGraph,
     Param,
+    QuadPattern,
     Query,
     SessionWindow,
     Term,
@@ -167,9 +168,9 @@ def _term(name: str) -> Build:
 
 def _param(name: str, owner: type, field: str) -> Build:
     """How the parameter's value is read where it stands: field `field` of a node of class `owner`."""
-    if owner is TriplePattern and field == "p":
+    if issubclass(owner, TriplePattern) and field == "p":
         return _iri(name, "a predicate")
-    if owner is InGraph:
+    if owner is InGraph or (owner is QuadPattern and field == "graph"):
         return _iri(name, "the name of a graph")
     if owner is WindowDef:
         return _iri(name, "a stream")

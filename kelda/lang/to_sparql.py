@@ -25,6 +25,7 @@ from kelda.errors import KeldaError
 from kelda.lang import algebra as A
 from kelda.lang.deep import roomy
 from kelda.lang.scope import visible
+from kelda.lang.timestamps import TIMESTAMP
 from kelda.lang.walk import nodes
 from kelda.rdf.exact import DATATYPE_OF, VALUE_OF, to_store
 
@@ -93,6 +94,8 @@ class _Writer:
                 return self.term(var)
             case A.Exists(pattern):
                 return f"EXISTS {self.nested(pattern)}"
+            case A.FunctionCall(function, args) if function == TIMESTAMP:  # of terms, not of their values
+                return f"{function}({', '.join(self.expr(arg) for arg in args)})"
             case A.FunctionCall(function, args, distinct):
                 word = "DISTINCT " if distinct else ""
                 return f"{function}({word}{self.values_of(args)})"

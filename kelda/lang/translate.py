@@ -59,6 +59,8 @@ from kelda.lang.parser import Node, Token
 from kelda.lang.paths import spelled, union
 from kelda.lang.scope import visible
 from kelda.lang.terms import RDF_FIRST, RDF_NIL, RDF_REST
+from kelda.lang.timestamps import spelled_out
+from kelda.lang.walk import nodes
 from kelda.lang.windows import MOST_ROWS, WindowReader, duration, whole
 
 TO_STREAM = ("RSTREAM", "ISTREAM", "DSTREAM")
@@ -84,6 +86,7 @@ class Translator(Expressions):
         self._allow_service = allow_service
         if dialect is not None:
             self.dialects, self.announced = frozenset([dialect]), True
+        self.asks_time = []
         self._windows: list[WindowDef] = []
         self._report: Report | None = None  # what a window says
         self._streams: dict[str, NamedNode | Var | Param] = {}  # of each window, by the window's name
@@ -128,6 +131,12 @@ class Translator(Expressions):
             case _:
                 form, pattern = Form.DESCRIBE, self._modified(self._where(parts), parts)
                 describe = self._described(parts, pattern)
+        if self.asks_time:
+            known = {v for n in nodes(pattern) if isinstance(n, TriplePattern) for v in (n.s, n.p, n.o)}
+            for token, var in self.asks_time:
+                if var not in known:
+                    raise self.error(token, f"no triple pattern has ?{var.name}, so it has no time stamp")
+            pattern = spelled_out(pattern)
         dialect = self._dialect()
         if output is not None and dialect is Dialect.SPARQL:
             at = next(token for kind, token in parts.tokens.items() if kind in TO_STREAM)
@@ -538,7 +547,7 @@ class Translator(Expressions):
         if not self._allow_service:
             raise self.error(
                 token,
-                "SERVICE asks another server and is not allowed here; pass allow_service=True to allow it",
+                "SERVICE asks another server; load its data as a stored graph, and ask that with GRAPH",
             )
         silent = any(type(item) is Token and item.type == "SILENT" for item in node.items)
         endpoint = self.iri(name) if name.type == "IRI" else self.real_var(name, "SERVICE")

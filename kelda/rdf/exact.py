@@ -81,4 +81,5 @@ def datatype_of(term: Value) -> NamedNode | None:
     return written.datatype if isinstance(written, Literal) else None
 
 
-FUNCTIONS: dict[NamedNode, Callable[..., Value | None]] = {VALUE_OF: from_store, DATATYPE_OF: datatype_of}
+Functions = dict[NamedNode, Callable[..., Value | None]]
+FUNCTIONS: Functions = {VALUE_OF: from_store, DATATYPE_OF: datatype_of}

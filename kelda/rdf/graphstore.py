@@ -19,7 +19,7 @@ from pyoxigraph import (
     Store,
 )
 
-from kelda.rdf.exact import FUNCTIONS, quad_from_store, quad_to_store
+from kelda.rdf.exact import FUNCTIONS, Functions, quad_from_store, quad_to_store
 
 
 class GraphStore:
@@ -82,14 +82,15 @@ class GraphStore:
         base: str | None,
         default_graphs: list[NamedNode | BlankNode | DefaultGraph],
         named_graphs: list[NamedNode | BlankNode] | None,
+        functions: Functions | None = None,
     ) -> QueryBoolean | QuerySolutions | QueryTriples:
-        """Ask SPARQL text; terms of the answer are as they are stored."""
+        """Ask SPARQL text; terms of the answer, and of arguments of `functions`, are as they are stored."""
         return self._store.query(
             text,
             base_iri=base,
             default_graph=default_graphs,
             named_graphs=named_graphs,
-            custom_functions=FUNCTIONS,
+            custom_functions=FUNCTIONS if functions is None else FUNCTIONS | functions,
         )
 
     def _stored(self, quad: Quad) -> Quad:

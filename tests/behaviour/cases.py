@@ -708,6 +708,47 @@ case(
     """,
 )
 
+case(
+    # Who was seen in a room after whom, by the latest sighting of each that is in the window.
+    "csparql_time_stamps",
+    "building",
+    """REGISTER QUERY q AS PREFIX f: <http://larkc.eu/csparql/sparql/jena/ext#>
+       SELECT ?a ?b (timestamp(?b) AS ?at) FROM STREAM <http://ex/seen> [RANGE 2s STEP 2s]
+       WHERE { ?a :in ?r . ?b :in ?r FILTER(f:timestamp(?a, :in, ?r) < timestamp(?b)) }""",
+    """
+    2000 + a=bob at=2000 b=ann
+    """,
+)
+case(
+    "rspql_report_and_istream_of_the_form",
+    "building",
+    """SELECT ISTREAM ?who FROM NAMED WINDOW ON STREAM <http://ex/seen>
+       [RANGE 3000 REPORT ON_CONTENT_CHANGE TICK TIME_DRIVEN] AS :w WHERE { WINDOW :w { ?who :in :lab } }""",
+    """
+    1000 + who=ann
+    1500 + who=bob
+    9000 + who=dan
+    """,
+)
+case(
+    "cqels_construct_quads",
+    "building",
+    """CONSTRUCT { ?who :seen true . GRAPH ?room { ?who :seen true } }
+       WHERE { STREAM :seen [NOW] { ?who :in ?room } FILTER(?who != :bob) }""",
+    """
+    1000 + ann seen true
+    1000 + ann seen true lab
+    2000 + ann seen true
+    2000 + ann seen true lab
+    3000 + cyn seen true
+    3000 + cyn seen true hall
+    7000 + ann seen true
+    7000 + ann seen true hall
+    9000 + dan seen true
+    9000 + dan seen true lab
+    """,
+)
+
 # ------------------------------------------------------------------ disorder
 
 case(

@@ -133,7 +133,7 @@ line 1, column 28: REGEX takes 2 or 3 arguments, not 1
     """
 SELECT * { SERVICE <http://e/> { ?x ?p ?y } }
 ---
-line 1, column 12: SERVICE asks another server and is not allowed here; pass allow_service=True to allow it
+line 1, column 12: SERVICE asks another server; load its data as a stored graph, and ask that with GRAPH
   SELECT * { SERVICE <http://e/> { ?x ?p ?y } }
              ^
 """,
