@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import replace
 
 from kelda.errors import QueryError
 from kelda.lang.algebra import Dialect, Query
@@ -80,5 +79,5 @@ def _translate(
     read = tree(text)
     levels = depth(read, text)
     translator = Translator(text, base=base, params=params, dialect=dialect, allow_service=allow_service)
-    query = with_room(levels, lambda: replace(translator.query(read), depth=levels))
+    query = with_room(levels, lambda: translator.query(read, levels))
     return query, tuple(translator.parameters)

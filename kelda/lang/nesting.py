@@ -6,6 +6,7 @@ of `+`. `&&`, `||` and UNION do not: their operands stand side by side in the al
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kelda.errors import QueryError
@@ -14,7 +15,6 @@ from kelda.lang.parser import Node, Token, error_at
 
 SIDE_BY_SIDE = ("&&", "||")
 OPERATORS = ("BINARY", "SIGNED")
-CHAINS = ("group", "selected", "group_by")
 
 
 def depth(tree: Node, text: str) -> int:
@@ -23,7 +23,8 @@ def depth(tree: Node, text: str) -> int:
     left: list[tuple[Node, int]] = [(tree, 0)]
     while left:
         node, above = left.pop()
-        here = above + _levels(node)
+        levels = _LEVELS.get(node.kind)
+        here = above + (1 if levels is None else levels(node))
         if here > DEEPEST:
             message = (
                 f"the query is nested too deeply, more than {DEEPEST:,} levels; take some brackets away, "
@@ -36,31 +37,21 @@ def depth(tree: Node, text: str) -> int:
     return deepest
 
 
-def _levels(node: Node) -> int:
-    """The levels that a node adds to those above it."""
-    match node.kind:
-        case "expr":
-            return _longest_run(node.items)
-        case "triples_block":  # a property path parts the triples before it from those after it
-            return 1 + 2 * sum(_has_path(prop) for t in node.items for ps in t.items[1:] for prop in ps.items)
-        case kind if kind in CHAINS:
-            return len(node.items)
-    return 1
+def _paths(block: Node) -> int:
+    """A property path parts the triples before it from those after it."""
+    paths = sum(type(p.items[0]) is Node for t in block.items for ps in t.items[1:] for p in ps.items)
+    return 1 + 2 * paths
 
 
-def _longest_run(items: list[Any]) -> int:
+def _longest_run(expr: Node) -> int:
     """The most operators in a row that apply one after the other, and one for && and ||."""
     longest = run = 1
-    for item in items:
+    for item in expr.items:
         if type(item) is Node and item.kind != "in_list":
             continue
         run = 1 if str(item) in SIDE_BY_SIDE else run + (type(item) is Node or item.type in OPERATORS)
         longest = max(longest, run)
     return longest
-
-
-def _has_path(prop: Node) -> bool:
-    return type(prop.items[0]) is Node
 
 
 def _some_token(node: Node) -> Token | None:
@@ -73,3 +64,18 @@ def _some_token(node: Node) -> Token | None:
             return item
         left.extend(reversed(item.items))
     return None
+
+
+def _elements(chain: Node) -> int:
+    """Each is applied to all before it."""
+    return len(chain.items)
+
+
+# The levels that a node adds to those above it, where that is not one.
+_LEVELS: dict[str, Callable[[Node], int]] = {
+    "expr": _longest_run,
+    "triples_block": _paths,
+    "group": _elements,
+    "selected": _elements,
+    "group_by": _elements,
+}

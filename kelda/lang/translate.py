@@ -98,7 +98,8 @@ class Translator(Expressions):
 
     # ------------------------------------------------------------ the query
 
-    def query(self, tree: Node) -> Query:
+    def query(self, tree: Node, depth: int = 0) -> Query:
+        """The query of a syntax tree that is `depth` levels deep."""
         register: Node | None = None
         for item in tree.items[:-1]:
             if item.kind == "register":
@@ -160,6 +161,7 @@ class Translator(Expressions):
             self.base,
             tuple(self.prefixes.items()),
             self._report,
+            depth,
         )
 
     def _dialect(self) -> Dialect:
