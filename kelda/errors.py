@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+LONGEST_LINE = 160  # characters of a query's line that a message shows
+
 
 class KeldaError(Exception):
     """Base of all errors that are Kelda's to explain. `exit_code` is what the command line returns."""
@@ -37,8 +39,13 @@ class QueryError(KeldaError):
             parts = [f"line {line}, column {column}: {message}"]
             lines = (text or "").splitlines()
             if 1 <= line <= len(lines):
-                shown = lines[line - 1].replace("\t", " ")
-                parts += [f"  {shown}", "  " + " " * (column - 1) + "^"]
+                shown, at = lines[line - 1].replace("\t", " "), column - 1
+                if len(shown) > LONGEST_LINE:  # only what is around
+                    start = max(0, min(at - LONGEST_LINE // 2, len(shown) - LONGEST_LINE))
+                    end = start + LONGEST_LINE
+                    before, after = "…" * (start > 0), "…" * (end < len(shown))
+                    shown, at = before + shown[start:end] + after, at - start + len(before)
+                parts += [f"  {shown}", "  " + " " * at + "^"]
         if expected:
             parts.append("expected: " + ", ".join(expected))
         super().__init__("\n".join(parts))

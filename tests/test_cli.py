@@ -133,6 +133,32 @@ def test_a_query_without_windows_is_asked_once():
     ]
 
 
+def test_relative_iris_stand_against_the_query_file_or_the_base(tmp_path):
+    (tmp_path / "s.tsnt").write_text("1000\t<http://ex/a> <http://ex/p> <http://ex/b> .\n")
+    text = (
+        "SELECT ?s ?x (IRI('made') AS ?y) { STREAM ?s [NOW] { ?x ?p ?o } STREAM <seen> [NOW] { ?x ?p ?o } }"
+    )
+    (tmp_path / "q.rq").write_text(text)
+    for base, name, made in [
+        (None, "seen", f"{tmp_path.as_uri()}/"),
+        (None, f"{tmp_path.as_uri()}/seen", f"{tmp_path.as_uri()}/"),
+        ("http://e/x", "http://e/seen", "http://e/"),
+        ("http://e/x", "seen", "http://e/"),
+    ]:
+        options = ["--base", base] if base else []
+        given = ["--stream", f"{name}={tmp_path / 's.tsnt'}", "--format", "ndjson", *options]
+        for runner in ("reference", "inprocess"):
+            found = query(tmp_path / "q.rq", *given, runner=runner)
+            assert found.exit_code == 0, found.output
+            (bindings,) = [json.loads(line)["bindings"] for line in found.stdout.splitlines()]
+            assert bindings["s"]["value"] == made + "seen"
+            assert bindings["y"]["value"] == made + "made"
+    explained = CliRunner().invoke(app, ["explain", str(tmp_path / "q.rq"), "--base", "http://e/"])
+    assert "http://e/seen" in explained.stdout
+    refused = query(tmp_path / "q.rq", "--stream", f"seen={tmp_path / 's.tsnt'}", "--base", "no base")
+    assert "the base 'no base' is not an absolute IRI" in str(refused.exception)
+
+
 def test_runners_agree():
     lines = [
         query(EXAMPLES / "in-the-lab.rq", "--stream", STREAM, "--format", "ndjson", runner=runner).stdout

@@ -85,6 +85,10 @@ DialectOption = Annotated[
         metavar="NAME",
     ),
 ]
+BaseOption = Annotated[
+    str | None,
+    typer.Option(help="What relative IRIs stand against (default: the query file's address).", metavar="IRI"),
+]
 MasterOption = Annotated[
     str, typer.Option(help="Spark master: local[N], or the URL of a cluster.", metavar="URL")
 ]
@@ -119,6 +123,7 @@ def query(
         typer.Option(help="A file for the default graph.", metavar="FILE", rich_help_panel=STREAMS),
     ] = [],  # noqa: B006
     dialect: DialectOption = None,
+    base: BaseOption = None,
     param: ParamOption = [],  # noqa: B006
     stream_format: Annotated[
         list[str],
@@ -282,6 +287,7 @@ def query(
             output=output and output.value,
             idle=idle,
             rate=rate,
+            base=base,
         ),
         runner=runner.value,
         spark=OnSpark(master, checkpoint, shards, balance.value),
@@ -297,6 +303,7 @@ def explain(
     files: QueryFiles = None,
     text: TextOption = [],  # noqa: B006
     dialect: DialectOption = None,
+    base: BaseOption = None,
     param: ParamOption = [],  # noqa: B006
     shards: Annotated[
         int, typer.Option(help="Pieces that Spark runs the queries in.", metavar="N", min=1, max=63)
@@ -310,7 +317,13 @@ def explain(
 
     for number, (_, parsed) in enumerate(
         parsed_queries(
-            Request(queries=files or (), texts=text, dialect=dialect and dialect.value, params=param)
+            Request(
+                queries=files or (),
+                texts=text,
+                dialect=dialect and dialect.value,
+                params=param,
+                base=base,
+            )
         )
     ):
         print(("\n" if number else "") + explained(parsed))

@@ -56,6 +56,7 @@ class Request:
     output: str | None = None
     idle: Sequence[str] = ()
     rate: Sequence[str] = ()
+    base: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def parsed_queries(request: Request) -> list[tuple[QuerySpec, A.Query]]:
     params = dict(values.parameter(text) for text in request.params)
     unused = set(params)
     found: list[tuple[QuerySpec, A.Query]] = []
-    for where, stem, text in _query_texts(request):
+    for where, stem, text, address in _query_texts(request):
         named = {name for name in params if re.search(rf"[$]{name}\b", text)}
         unused -= named
         spec = QuerySpec(
@@ -89,13 +90,14 @@ def parsed_queries(request: Request) -> list[tuple[QuerySpec, A.Query]]:
             dialect=request.dialect,
             params={name: params[name] for name in sorted(named)},
             output=request.output,
+            base=request.base or address,
         )
         try:
             query = parse_spec(spec)
         except QueryError as error:
             error.args = (f"{where}: {error}",)
             raise
-        spec = QuerySpec(query.name or stem, spec.text, spec.dialect, spec.params, spec.output)
+        spec = replace(spec, name=query.name or stem)
         if any(spec.name == other.name for other, _ in found):
             raise UsageError(
                 f"{where}: there is a query named '{spec.name}' already; REGISTER it under another name"
@@ -106,16 +108,26 @@ def parsed_queries(request: Request) -> list[tuple[QuerySpec, A.Query]]:
     return found
 
 
-def _query_texts(request: Request) -> Iterator[tuple[str, str, str]]:
-    """Of each query where it is, what it is called if it has no name, and its text."""
+def _query_texts(request: Request) -> Iterator[tuple[str, str, str, str | None]]:
+    """Of each query where it is, what it is called if it has no name, its text, and its file's address."""
     for path in request.queries:
         if path == STDIN:
-            yield "standard input", "stdin", _query_text(path)
+            yield "standard input", "stdin", _query_text(path), None
         else:
-            yield str(path), path.stem, _query_text(path)
+            text = _query_text(path)
+            yield str(path), path.stem, text, _address_of(path, text)
     for number, text in enumerate(request.texts, 1):
         which = "" if len(request.texts) == 1 else str(number)
-        yield "-e", f"query{which}", text
+        yield "-e", f"query{which}", text, None
+
+
+# What may be a relative IRI, or a call that makes an IRI of one.
+_RELATIVE = re.compile(r"<(?![A-Za-z][A-Za-z0-9+.-]*:)[^<>\"{}|^`\\\s]*>|\b[IU]RI\s*\(", re.IGNORECASE)
+
+
+def _address_of(path: Path, text: str) -> str | None:
+    """The address of a query's file, if the query needs a base: one that does not is the same anywhere."""
+    return path.resolve().as_uri() if _RELATIVE.search(text) else None
 
 
 def _query_text(path: Path) -> str:
@@ -128,7 +140,9 @@ def _query_text(path: Path) -> str:
 
 def make_job(request: Request, specs: Iterable[QuerySpec]) -> Job:
     """The job of a request: every option read and checked, before anything starts."""
-    files = [values.iri_and_file(text, "--stream") for text in request.streams]
+    specs = list(specs)
+    base = next((spec.base for spec in specs if spec.base is not None), request.base)
+    files = [values.iri_and_file(text, "--stream", base) for text in request.streams]
     names = [iri for iri, _ in files]
     for name in names:
         if names.count(name) > 1:
@@ -165,7 +179,9 @@ def make_job(request: Request, specs: Iterable[QuerySpec]) -> Job:
                 rate.get(iri),
             )
         )
-    graphs: list[tuple[str | None, str]] = [values.iri_and_file(text, "--graph") for text in request.graphs]
+    graphs: list[tuple[str | None, str]] = [
+        values.iri_and_file(text, "--graph", base) for text in request.graphs
+    ]
     graphs += [(None, str(path)) for path in request.default_graphs]
     for _, path in graphs:
         _must_exist(path)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kelda.errors import UsageError
+from kelda.lang.iri import resolve
 
 T = TypeVar("T")
 
@@ -24,8 +25,10 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
-def iri_and_file(text: str, option: str) -> tuple[str, str]:
+def iri_and_file(text: str, option: str, base: str | None = None) -> tuple[str, str]:
     """`IRI=FILE`. Both may contain '='; the cut that leaves the name of a file is taken, else the first.
+
+    A relative IRI stands against `base`, if there is one: as in the queries.
 
     >>> iri_and_file("http://ex/s=gps.nt", "--stream")
     ('http://ex/s', 'gps.nt')
@@ -37,6 +40,8 @@ def iri_and_file(text: str, option: str) -> tuple[str, str]:
         )
     cut = next((c for c in cuts if Path(text[c + 1 :]).exists()), cuts[0])
     iri = text[:cut].removeprefix("<").removesuffix(">")
+    if base is not None:
+        iri = resolve(base, iri)
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]*\Z", iri):
         raise UsageError(
             f"{option}: '{iri}' is not an absolute IRI; write {option} http://example.org/s={text[cut + 1 :]}"

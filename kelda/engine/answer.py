@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyoxigraph import BlankNode, Literal, NamedNode, Triple
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
 
 from kelda.rdf import wire
 from kelda.rdf.times import FIRST_MS, LAST_MS, ms_to_iso
@@ -22,14 +22,15 @@ class Answer:
     """One solution of query `query` at instant `time` (ms): new ("+") or gone ("-").
 
     Exactly one of the last three is set: `bindings` (SELECT; unbound variables are absent),
-    `triples` (CONSTRUCT, DESCRIBE: all triples of this instant), `boolean` (ASK).
+    `triples` (CONSTRUCT, DESCRIBE: all triples of this instant; quads for those that the template puts into a
+    GRAPH), `boolean` (ASK).
     """
 
     query: str
     time: int
     sign: str
     bindings: Mapping[str, Value] | None = None
-    triples: tuple[Triple, ...] | None = None
+    triples: tuple[Triple | Quad, ...] | None = None
     boolean: bool | None = None
 
     def __repr__(self) -> str:

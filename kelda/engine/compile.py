@@ -7,11 +7,11 @@ what has none; such a query is run by the reference evaluator.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import count
 
-from kelda.engine.compile_paths import Paths, repeats_are_open
+from kelda.engine.compile_paths import Paths
 from kelda.engine.deltas import Ids
 from kelda.engine.expressions import Compiled, Expressions, supports
 from kelda.engine.intervals import Intervals, StatedIntervals
@@ -39,8 +39,10 @@ from kelda.engine.stated_time import StatedWindow
 from kelda.engine.top import Top
 from kelda.errors import KeldaError
 from kelda.lang import algebra as A
+from kelda.lang.expressions import side_by_side
+from kelda.lang.timestamps import TIMESTAMP
 from kelda.lang.to_sparql import visible_vars
-from kelda.lang.walk import nodes
+from kelda.lang.walk import children, depth, exists_in, nodes
 from kelda.plan.shape import QUERY
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.graphstore import GraphStore
@@ -75,6 +77,8 @@ class Incremental:
         self.expressions = Expressions(dictionary, base=query.base)
         self._fresh = count()
         self._merges_stored = False
+        # Answers of `reads_windows`, with their patterns: while those are here, no other has their id.
+        self._reading: dict[tuple[int, str | None], tuple[A.Pattern, bool]] = {}
 
     def compile(self) -> Node:
         """The node whose deltas are the solutions of the query."""
@@ -83,6 +87,8 @@ class Incremental:
                 raise NotIncremental("NOW() changes at every report")
             if isinstance(node, A.Call) and node.op in ("RAND", "UUID", "STRUUID", "BNODE"):
                 raise NotIncremental(f"{node.op}() is new at every report")
+            if isinstance(node, A.FunctionCall) and node.function == TIMESTAMP:
+                raise NotIncremental("the time stamps of triples")
             if isinstance(node, A.Reduced):
                 raise NotIncremental("REDUCED leaves the choice to the implementation")
             if isinstance(node, A.Service):
@@ -156,6 +162,12 @@ class Incremental:
 
     def reads_windows(self, pattern: A.Pattern, window: str | None) -> bool:
         """Whether the pattern reads a window (rather than stored graphs alone)."""
+        key = (id(pattern), window)
+        if key not in self._reading:
+            self._reading[key] = (pattern, self._reads_windows(pattern, window))
+        return self._reading[key][1]
+
+    def _reads_windows(self, pattern: A.Pattern, window: str | None) -> bool:
         if isinstance(pattern, A.InWindow):
             return True
         if isinstance(pattern, A.InGraph):
@@ -289,8 +301,6 @@ class Incremental:
     def path(self, s: A.TermOrVar, path: A.Path, o: A.TermOrVar, window: str | None) -> Node:
         """A property path over a window."""
         assert window is not None
-        if repeats_are_open(path):
-            raise NotIncremental("a property path whose ends may be told once or as often as there are ways")
         paths = Paths(lambda t: self.in_graph(t, window), self.expression, self.stored_node, self._fresh)
         node = paths.node(s, path, o)
         if node is None:
@@ -369,6 +379,8 @@ class Incremental:
     # -------------------------------------------------------------------- the rest
 
     def expression(self, expr: A.Expr, source: Node) -> Compiled:
+        if depth(expr) > DEEPEST_EXPRESSION:
+            raise NotIncremental(f"an expression nested more than {DEEPEST_EXPRESSION} deep")
         if not supports(expr):
             raise NotIncremental("an expression that is new at every report, or EXISTS inside an expression")
         return self.expressions.compile(expr, source.columns)
@@ -386,16 +398,20 @@ class Incremental:
         window: str | None,
     ) -> Node:
         """The rows for which a condition holds; `outer` are the variables they may bind."""
-        for part in _conjunction(condition):
+        parts = list(_conjunction(condition))
+        plain = [part for part in parts if not exists_in(part)]
+        if plain and isinstance(source, JoinWindows | JoinReader):
+            for part in plain:
+                source.require(self.expression(part, source))  # before anything is kept or routed
+        elif plain:
+            source = Filtered(source, self.expression(side_by_side("&&", plain), source))
+        for part in parts:
+            if not exists_in(part):
+                continue
             negated = isinstance(part, A.Call) and part.op == "!" and isinstance(part.args[0], A.Exists)
             exists = part.args[0] if negated else part  # type: ignore[attr-defined]
             if not isinstance(exists, A.Exists):
-                holds = self.expression(part, source)
-                if isinstance(source, JoinWindows | JoinReader):
-                    source.require(holds)  # before anything is kept or routed
-                else:
-                    source = Filtered(source, holds)
-                continue
+                raise NotIncremental("EXISTS inside an expression")
             group, inside = exists.pattern, None
             if outer & _mentioned(group) - visible_vars(group):
                 group, inside = _filter_on_top(group)
@@ -490,6 +506,7 @@ class Incremental:
         return Operated(operator, (source,), words("group", keys))
 
 
+DEEPEST_EXPRESSION = 100  # that is evaluated column by column, each operator calling its operands
 MERGED = "merged"  # the window of bare patterns, where the default graph is made of several things
 NOT_PLAIN = (A.LeftJoin, A.Extend, A.Project, A.Group, A.Minus, A.Filter, A.Exists)
 _ANYTHING = A.Triples((A.TriplePattern(A.Var("s"), A.Var("p"), A.Var("o")),))
@@ -530,15 +547,6 @@ def certainly_bound(pattern: A.Pattern) -> frozenset[A.Var]:
             counts = frozenset(v for v, a in aggregates if a.op == "COUNT")
             return (certainly_bound(inner) & frozenset(keys)) | counts
     return frozenset()
-
-
-def children(pattern: A.Pattern) -> list[A.Pattern]:
-    """The patterns directly below, those of EXISTS included."""
-    found = [getattr(pattern, f.name) for f in fields(pattern)]  # type: ignore[arg-type]
-    out = [f for f in found if isinstance(f, A.Pattern)]
-    if isinstance(pattern, A.Filter):
-        out += [n.pattern for n in nodes(pattern.condition) if isinstance(n, A.Exists)]
-    return out
 
 
 def _window_of(part: A.Pattern, window: str | None) -> str | None:

@@ -1,14 +1,11 @@
-"""Property paths over windows as joins and unions of triple patterns.
+"""Property paths over windows as joins and unions of triple patterns: what stands inside `a?`.
 
-    a / b    a join on what is between          a | b    a union, without repetitions
+    a / b    a join on what is between          a | b    a union
     !(a|b)   a triple pattern with a filter     a?       what a finds, and every term to itself, once each
     ^a       the other way round
 
-A path sees the window as a graph, in every dialect: a triple that is there twice is one way. Repetitions are
-as Oxigraph has them, which runs the same paths over stored graphs: it tells the ends of `a | b` once, where
-SPARQL has a union of bags. How often it tells those of `!a` depends on what else it knows of them, so a
-negated set is compiled only where repetitions cannot be seen. Paths of any length (`*`, `+`) have no such
-form.
+Outside `?`, `*` and `+` paths are patterns already (`kelda.lang.paths`). These three see the window as a
+graph, in every dialect, and tell each pair of ends once. Paths of any length (`*`, `+`) have no such form.
 """
 
 from __future__ import annotations
@@ -21,7 +18,6 @@ from kelda.engine.operators.distinct import Distinct
 from kelda.engine.operators.join import DeltaJoin
 from kelda.engine.partly_bound import united, words
 from kelda.lang import algebra as A
-from kelda.lang.to_sparql import ways_to_stay
 
 Triple = Callable[[A.TriplePattern], Node]
 Expression = Callable[[A.Expr, Node], Compiled]
@@ -38,7 +34,7 @@ class Paths:
         self._triple, self._expression, self._constant, self._names = triple, expression, constant, names
 
     def node(self, s: A.TermOrVar, path: A.Path, o: A.TermOrVar) -> Node | None:
-        """The ways from s to o, as often as there are; None for a path of any length."""
+        """The ways from s to o; None for a path of any length."""
         match path:
             case A.Link(iri):
                 return self._triple(A.TriplePattern(s, iri, o))
@@ -49,11 +45,11 @@ class Paths:
             case A.Alternative(parts):
                 ways = [self.node(s, part, o) for part in parts]
                 found = [way for way in ways if way is not None]
-                return _distinct(united(found)) if len(found) == len(ways) else None
+                return united(found) if len(found) == len(ways) else None
             case A.NegatedSet(forward, inverse):
                 there = [self._others(s, forward, o)] if forward or not inverse else []
                 back = [self._others(o, inverse, s)] if inverse else []
-                return _distinct(united([*there, *back])) if there and back else united([*there, *back])
+                return united([*there, *back])
             case A.Repeat(inner, 0, False):
                 return self._perhaps(s, inner, o)
         return None
@@ -108,17 +104,6 @@ class Paths:
 
     def _fresh(self) -> A.Var:
         return A.Var(f".between{next(self._names)}")
-
-
-def repeats_are_open(path: A.Path) -> bool:
-    """Whether the reference tells the ends of the path sometimes once and sometimes as often as there are
-    ways: those of a negated set, and those that stay where they are in several ways."""
-    match path:
-        case A.Inverse(inner):
-            return repeats_are_open(inner)
-        case A.NegatedSet(forward, inverse):
-            return not (forward and inverse)
-    return ways_to_stay(path) > 1
 
 
 def _distinct(node: Node) -> Node:

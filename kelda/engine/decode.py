@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from pyoxigraph import Triple
+from pyoxigraph import Quad, Triple
 
 from kelda.engine.answer import Answer, Value
 from kelda.engine.oneshot import instantiate
@@ -53,7 +53,7 @@ def _constructed(
 ) -> list[Answer]:
     """One answer per instant and sign, with the template filled in."""
     variables = {v.name: variable_name(v) for v in visible_vars(query.pattern)}
-    built: dict[tuple[int, str], dict[Triple, None]] = {}
+    built: dict[tuple[int, str], dict[Triple | Quad, None]] = {}
     for i, (t, sign, row) in enumerate(zip(sent.time, signs, rows, strict=True)):
         triples = instantiate(query.template, {variables[k]: v for k, v in row.items()}, f"t{t}s{i}")
         built.setdefault((int(t), sign), {}).update(dict.fromkeys(triples))

@@ -16,7 +16,7 @@ from pyoxigraph import NamedNode, Quad
 
 from kelda.engine.answer import Answer
 from kelda.engine.clock import NEVER, Clock, StreamClock
-from kelda.engine.compile import Incremental, NotIncremental, children
+from kelda.engine.compile import Incremental, NotIncremental
 from kelda.engine.decode import decoded
 from kelda.engine.deltas import Ids
 from kelda.engine.first_report import FirstReports
@@ -38,9 +38,10 @@ from kelda.engine.term_order import TermOrder
 from kelda.engine.top import TopReporter, top_of
 from kelda.errors import MemoryLimitError, UsageError
 from kelda.lang import algebra as A
-from kelda.lang.params import Prepared, term_of
+from kelda.lang.deep import SHALLOW, roomy
+from kelda.lang.params import Prepared, sizes_of, term_of
 from kelda.lang.to_sparql import visible_vars
-from kelda.lang.walk import nodes
+from kelda.lang.walk import children, nodes
 from kelda.plan.rules.deterministic import deterministic
 from kelda.plan.rules.each_stream import each_stream, reads_every_stream
 from kelda.plan.rules.inline import inlined
@@ -97,6 +98,12 @@ class _Running:
     root: Node
     reporter: Reporter
     windows: tuple[Window, ...]
+
+    first: tuple[Node, ...] = field(init=False, default=())  # to be stepped before the root, if it is far up
+
+    def __post_init__(self) -> None:
+        if self.query.depth > SHALLOW:
+            self.first = _inputs_first(self.root)
 
     @property
     def streams(self) -> tuple[tuple[str, Intervals], ...]:
@@ -198,6 +205,7 @@ class IncrementalEvaluator:
             self.drop(name)
             self.register(name, query, output=output, report=report)
 
+    @roomy(2)
     def register(
         self,
         name: str,
@@ -216,7 +224,8 @@ class IncrementalEvaluator:
         check_functions(query)
         wanted, told = output or output_of(query), report or report_of(query)
         key = (nameless(query), wanted, told, owner)
-        if self._share(name, query, wanted, told) or self._equal(name, key):
+        is_deep = query.depth > SHALLOW  # and so not to be looked up again and again
+        if not is_deep and (self._share(name, query, wanted, told) or self._equal(name, key)):
             return
         try:
             running = self._compile(name, query, wanted, told)
@@ -230,7 +239,7 @@ class IncrementalEvaluator:
             self._queries[name] = running
             if reads_every_stream(query):
                 self._on_every_stream[name] = (query, output, report)
-            elif not self.stored_may_change and not any(_counts_in_steps(w) for w in running.windows):
+            elif not (is_deep or self.stored_may_change or any(_counts_in_steps(w) for w in running.windows)):
                 self._open_queries[key], self._opened_by[name] = running, key
 
     def _waiting(self) -> list[tuple[str, Event]]:
@@ -363,11 +372,12 @@ class IncrementalEvaluator:
             for i, constant in enumerate(lifted.constants):
                 given = values[constant.name] if isinstance(constant, A.Param) else [constant] * len(names)
                 constants[i] = [self.dictionary.encode(term_of(v)) for v in given]
-            sizes = [
-                np.array(values[s.name] if isinstance(s, A.Param) else [s] * len(names), np.int64)
-                for s in lifted.sizes
-                if s is not None
-            ]
+            sizes = []
+            for w, size in zip(prepared.query.windows, lifted.sizes, strict=True):
+                if isinstance(size, A.Param):
+                    sizes.append(np.array(sizes_of(w.window, size, values), np.int64))
+                elif size is not None:
+                    sizes.append(np.full(len(names), size, np.int64))
             key = (lifted.shape, wanted, told, owner)
             if self._join_shape(lifted, key, list(names), constants, sizes):
                 return
@@ -376,7 +386,7 @@ class IncrementalEvaluator:
             self.register(name, query, output=output, report=report, owner=owner)
 
     def _lifted(self, query: A.Query, output: A.Output, report: Report) -> Lifted | None:
-        if query.form is not A.Form.SELECT:
+        if query.form is not A.Form.SELECT or query.depth > SHALLOW:
             return None
         if not periods_of(query, report) if output is A.Output.RSTREAM else report.when is When.PERIODIC:
             return None
@@ -539,7 +549,7 @@ class IncrementalEvaluator:
         equal = sum(other.root is network.root for other in self._queries.values())
         if equal > 1:
             head += f", once for {equal} queries that are equal"
-        return "\n".join([head + ":", *_tree(network.root, 1, Count())])
+        return "\n".join([head + ":", *_tree(network.root, Count())])
 
     # -------------------------------------------------------------------- input
 
@@ -690,6 +700,8 @@ class IncrementalEvaluator:
                     window.move(step)
                 if isinstance(running, _Shared):
                     running.first_reports.take(step.rows, step.until)
+                for node in running.first:
+                    node.step(step)
                 told[id(reporter)] = reporter.step(running.root.step(step), step.until)
             sent.append((running, told[id(reporter)]))
         return sent
@@ -740,14 +752,38 @@ def _all_nodes(root: Node) -> list[Node]:
     return list(found.values())
 
 
-def _tree(node: Node, depth: int, count: Count) -> list[str]:
-    held = count.node(node)
-    size = f" ({sum(held.values()):,} bytes)" if held else ""
-    parts = [f"    {name}: {part:,} bytes" for name, part in held.items()] if len(held) > 1 else []
-    first, *more = node.say().splitlines()
-    lines = ["  " * depth + line for line in (first + size, *more, *parts)]
-    for source in node.inputs:
-        lines += _tree(source, depth + 1, count)
+def _inputs_first(root: Node) -> tuple[Node, ...]:
+    """All nodes, each after those it reads."""
+    found: dict[int, Node] = {}
+    todo = [(root, False)]
+    while todo:
+        node, inputs_are_there = todo.pop()
+        if inputs_are_there:
+            found.setdefault(id(node), node)
+        elif id(node) not in found:
+            todo.append((node, True))
+            todo += [(source, False) for source in node.inputs]
+    return tuple(found.values())
+
+
+def _tree(root: Node, count: Count) -> list[str]:
+    """The nodes below the root, each with what it reads; one that is read twice is shown in full once."""
+    lines: list[str] = []
+    shown: set[int] = set()
+    todo = [(root, 1)]
+    while todo:
+        node, depth = todo.pop()
+        pad = "  " * depth
+        held = count.node(node)
+        size = f" ({sum(held.values()):,} bytes)" if held else ""
+        first, *more = node.say().splitlines()
+        if id(node) in shown and node.inputs:
+            lines.append(f"{pad}{first}, as above")
+            continue
+        shown.add(id(node))
+        parts = [f"    {name}: {part:,} bytes" for name, part in held.items()] if len(held) > 1 else []
+        lines += [pad + line for line in (first + size, *more, *parts)]
+        todo += [(source, depth + 1) for source in reversed(node.inputs)]
     return lines
 
 

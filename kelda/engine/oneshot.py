@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -13,6 +13,7 @@ from pyoxigraph import (
     DefaultGraph,
     Literal,
     NamedNode,
+    Quad,
     QueryBoolean,
     QuerySolutions,
     QueryTriples,
@@ -23,6 +24,7 @@ from kelda.engine.answer import Value
 from kelda.engine.deltas import Ids
 from kelda.engine.functions import check_functions
 from kelda.lang import algebra as A
+from kelda.lang.deep import roomy
 from kelda.lang.to_sparql import (
     NOTHING,
     WINDOW_PREFIX,
@@ -32,7 +34,7 @@ from kelda.lang.to_sparql import (
     variable_name,
 )
 from kelda.rdf.dictionary import Dictionary
-from kelda.rdf.exact import from_store, triple_from_store
+from kelda.rdf.exact import Functions, from_store, triple_from_store
 from kelda.rdf.graphstore import GraphStore
 from kelda.rdf.ntriples import ids_of
 from kelda.rdf.times import ms_to_literal
@@ -46,7 +48,7 @@ class Solutions:
     rows: list[dict[str, Value]]
 
 
-Result = Solutions | bool | list[Triple]
+Result = Solutions | bool | list[Triple | Quad]
 
 AT_ONCE = 1 << 14  # rows of a table that are made ids together
 MANY_TERMS = 1 << 20  # whose ids are remembered meanwhile
@@ -54,11 +56,25 @@ MANY_TERMS = 1 << 20  # whose ids are remembered meanwhile
 MERGE = WINDOW_PREFIX + "merge"
 
 
+@roomy()
 def evaluate(query: A.Query, store: GraphStore, *, now: int | None = None) -> Result:
     """Answer `query` (which has no windows) over `store`. `now` (ms) fixes NOW()."""
+    if any(isinstance(t, A.QuadPattern) for t in query.template):  # SPARQL 1.1 builds no quads: we do
+        found = ask(store, _text(as_select(query), store, now), query)
+        assert isinstance(found, Solutions)
+        built: dict[Triple | Quad, None] = {}
+        for i, row in enumerate(found.rows):
+            built.update(dict.fromkeys(instantiate(query.template, row, f"s{i}")))
+        return list(built)
     return ask(store, _text(query, store, now), query)
 
 
+def as_select(query: A.Query) -> A.Query:
+    """The solutions that a CONSTRUCT query fills its template with."""
+    return replace(query, form=A.Form.SELECT, template=())
+
+
+@roomy()
 def evaluate_ids(query: A.Query, store: GraphStore, dictionary: Dictionary) -> Ids:
     """The table of a SELECT as ids, a row of the answer for each variable; 0 where it is unbound."""
     with _asked(store, _text(query, store, None), query) as found:
@@ -98,6 +114,7 @@ def named_graphs(query: A.Query, store: GraphStore) -> tuple[NamedNode, ...] | N
     return tuple(g for g in graphs if isinstance(g, NamedNode) and not g.value.startswith(WINDOW_PREFIX))
 
 
+@roomy(2)
 def ask(
     store: GraphStore,
     text: str,
@@ -105,11 +122,12 @@ def ask(
     *,
     windows: tuple[WindowGraph, ...] = (),
     default_windows: str | None = None,
+    functions: Functions | None = None,
 ) -> Result:
     """Run SPARQL text over the query's dataset, to which windows are added as named graphs.
 
     `default_windows` names a graph that belongs to the default graph and shares no triple with it."""
-    with _asked(store, text, query, windows, default_windows) as found:
+    with _asked(store, text, query, windows, default_windows, functions) as found:
         return _result(found)
 
 
@@ -120,6 +138,7 @@ def _asked(
     query: A.Query,
     windows: tuple[WindowGraph, ...] = (),
     default_windows: str | None = None,
+    functions: Functions | None = None,
 ) -> Iterator[QueryBoolean | QuerySolutions | QueryTriples]:
     """What the store answers, to be read inside."""
     default, named = query.dataset.default, query.dataset.named
@@ -138,7 +157,13 @@ def _asked(
         for window in windows:
             named_graphs += [NamedNode(window.graph), NamedNode(window.rows)]
     try:
-        yield store.query(text, base=query.base, default_graphs=default_graphs, named_graphs=named_graphs)
+        yield store.query(
+            text,
+            base=query.base,
+            default_graphs=default_graphs,
+            named_graphs=named_graphs,
+            functions=functions,
+        )
     finally:
         if merged:
             store.remove_graph(MERGE)
@@ -172,8 +197,11 @@ def _shown(found: QuerySolutions) -> list[tuple[int, str]]:
     return [(i, name) for i, name in enumerate(names) if not name.startswith(NOTHING)]
 
 
-def instantiate(template: tuple[A.TriplePattern, ...], row: dict[str, Value], fresh: str) -> list[Triple]:
-    """The triples that a CONSTRUCT template makes of one solution; incomplete ones are left out.
+def instantiate(
+    template: tuple[A.TriplePattern, ...], row: dict[str, Value], fresh: str
+) -> list[Triple | Quad]:
+    """The triples (in GRAPH: quads) that a CONSTRUCT template makes of one solution; incomplete ones are
+    left out.
 
     `fresh` makes the labels of the template's blank nodes unique to the solution.
     """
@@ -187,10 +215,15 @@ def instantiate(template: tuple[A.TriplePattern, ...], row: dict[str, Value], fr
         assert not isinstance(term, A.Param)
         return term
 
-    triples = []
+    triples: list[Triple | Quad] = []
     for t in template:
         s, p, o = value(t.s), value(t.p), value(t.o)
         if s is None or o is None or isinstance(s, Literal | Triple) or not isinstance(p, NamedNode):
             continue
-        triples.append(Triple(s, p, o))
+        if not isinstance(t, A.QuadPattern):
+            triples.append(Triple(s, p, o))
+            continue
+        graph = value(t.graph)
+        if isinstance(graph, NamedNode | BlankNode):
+            triples.append(Quad(s, p, o, graph))
     return triples

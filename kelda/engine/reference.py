@@ -22,16 +22,17 @@ from pyoxigraph import DefaultGraph, NamedNode, Quad, Triple
 from kelda.engine.answer import Answer
 from kelda.engine.clock import FOREVER, NEVER, Clock, StreamClock
 from kelda.engine.functions import check_functions
-from kelda.engine.oneshot import Solutions, ask, instantiate, named_graphs
+from kelda.engine.oneshot import Solutions, as_select, ask, instantiate, named_graphs
 from kelda.engine.report import Report, When, output_of, report_of
 from kelda.engine.window import Element, WindowState, make_window
 from kelda.errors import UsageError
 from kelda.lang import algebra as A
+from kelda.lang.timestamps import TIMESTAMP, asks, latest
 from kelda.lang.to_sparql import ROW_O, ROW_P, ROW_S, WINDOW_PREFIX, WindowGraph, to_sparql
 from kelda.plan.rules.deterministic import deterministic
 from kelda.rdf import wire
 from kelda.rdf.event import Event
-from kelda.rdf.exact import Needs
+from kelda.rdf.exact import Needs, to_store
 from kelda.rdf.graphstore import GraphStore
 from kelda.rdf.times import ms_to_literal
 
@@ -115,6 +116,10 @@ class _Registered:
     paused: bool = False
     text: str | None = None  # kept while it depends neither on NOW() nor on the streams and graphs there are
     text_needs: Needs = Needs.NOTHING
+    asks_times: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.asks_times = asks(self.query.pattern)
 
     # ---------------------------------------------------------------- windows
 
@@ -203,7 +208,7 @@ class _Registered:
         query = self.query
         if query.form is A.Form.CONSTRUCT:
             # Differences are taken between bags of solutions; the template is filled in afterwards.
-            query = replace(query, form=A.Form.SELECT, template=())
+            query = as_select(query)
         stored = named_graphs(query, store)
         text, later = (
             to_sparql(query, windows=graphs, now=ms_to_literal(now), named_graphs=stored, needs=store.needs)
@@ -221,10 +226,20 @@ class _Registered:
             self.query,
             windows=tuple(w.graph for w in self.windows),
             default_windows=self.default_graph if self.query.dataset.windows else None,
+            functions={TIMESTAMP: latest(self.times())} if self.asks_times else None,
         )
         if isinstance(found, Solutions):
             return [tuple(row.items()) for row in found.rows]
         return [found] if isinstance(found, bool) else list(dict.fromkeys(found))
+
+    def times(self) -> dict[tuple[object, object, object], int]:
+        """The latest time of each triple in the windows."""
+        found: dict[tuple[object, object, object], int] = {}
+        for element in (e for w in self.windows for e in w.state.content.values()):
+            for quad in element.quads:
+                triple = (quad.subject, quad.predicate, to_store(quad.object))
+                found[triple] = max(element.time, found.get(triple, element.time))
+        return found
 
     def send(self, t: int, items: list[Any]) -> list[Answer]:
         before, self.last = self.last, Counter(items)
@@ -253,7 +268,7 @@ class _Registered:
             case A.Form.DESCRIBE:
                 return [Answer(self.name, t, sign, triples=tuple(items))]
             case A.Form.CONSTRUCT:
-                built: dict[Triple, None] = {}
+                built: dict[Triple | Quad, None] = {}
                 for i, item in enumerate(items):
                     built.update(dict.fromkeys(instantiate(self.query.template, dict(item), f"t{t}s{i}")))
                 return [Answer(self.name, t, sign, triples=tuple(built))] if built else []

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
+from kelda.lang.algebra import Dialect, Output, Query, Report, TimeWindow, When
 
-from kelda.lang.algebra import Dialect, Output, Query, TimeWindow
-
-
-class When(Enum):
-    """The report policies of the SECRET model."""
-
-    CONTENT_CHANGE = "content-change"
-    WINDOW_CLOSE = "window-close"
-    PERIODIC = "periodic"
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """`non_empty`: no report while all windows are empty. `every`: the period, in ms."""
-
-    when: When
-    non_empty: bool = False
-    every: int | None = None
+__all__ = ["Report", "When", "output_of", "periods_of", "report_of"]
 
 
 def report_of(query: Query) -> Report:
     """The policy that the query's dialect and text ask for."""
     if query.every is not None:
         return Report(When.PERIODIC, non_empty=True, every=query.every)
+    if query.report is not None:
+        return query.report
     if query.dialect in (Dialect.CSPARQL, Dialect.RSPQL):
         return Report(When.WINDOW_CLOSE, non_empty=True)
     return Report(When.CONTENT_CHANGE)

@@ -9,6 +9,8 @@ from collections.abc import Container, Mapping
 
 from kelda.errors import QueryError
 from kelda.lang.algebra import Dialect, Query
+from kelda.lang.deep import with_room
+from kelda.lang.nesting import depth
 from kelda.lang.params import Prepared, term_from_text
 from kelda.lang.parser import decode, tree
 from kelda.lang.translate import Translator
@@ -74,9 +76,8 @@ def _translate(
     if isinstance(dialect, str):
         dialect = _dialect(dialect)
     text = decode(text)
-    try:
-        translator = Translator(text, base=base, params=params, dialect=dialect, allow_service=allow_service)
-        query = translator.query(tree(text))
-        return query, tuple(translator.parameters)
-    except RecursionError:
-        raise QueryError("the query is nested too deeply; take some brackets away") from None
+    read = tree(text)
+    levels = depth(read, text)
+    translator = Translator(text, base=base, params=params, dialect=dialect, allow_service=allow_service)
+    query = with_room(levels, lambda: translator.query(read, levels))
+    return query, tuple(translator.parameters)

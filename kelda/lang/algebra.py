@@ -166,6 +166,13 @@ class TriplePattern:
 
 
 @dataclass(frozen=True, slots=True)
+class QuadPattern(TriplePattern):
+    """A triple of a CONSTRUCT template that stands in GRAPH."""
+
+    graph: NamedNode | Var | Param
+
+
+@dataclass(frozen=True, slots=True)
 class Triples(Pattern):
     """A basic graph pattern. No patterns at all: the one empty solution."""
 
@@ -392,6 +399,23 @@ class Output(Enum):
     CHANGES = "changes"
 
 
+class When(Enum):
+    """The report policies of the SECRET model."""
+
+    CONTENT_CHANGE = "content-change"
+    WINDOW_CLOSE = "window-close"
+    PERIODIC = "periodic"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`non_empty`: no report while all windows are empty. `every`: the period, in ms."""
+
+    when: When
+    non_empty: bool = False
+    every: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """FROM / FROM NAMED over stored graphs. None: not said, so the engine's whole dataset.
@@ -413,6 +437,8 @@ class Query:
     not bind: a fresh blank node per solution); for DESCRIBE `describe` the terms.
     `every` is C-SPARQL's COMPUTED EVERY (ms). `name` is what REGISTER says.
     `stream_out` is the IRI after REGISTER RSTREAM <o> / REGISTER STREAM.
+    `report` is when it reports, if a window says so (else the dialect does).
+    `depth` is how deep the text nests, at least as deep as the pattern; see `kelda.lang.deep`.
     """
 
     form: Form
@@ -428,3 +454,5 @@ class Query:
     stream_out: NamedNode | None = None
     base: str | None = None
     prefixes: tuple[tuple[str, str], ...] = ()
+    report: Report | None = None
+    depth: int = field(default=0, compare=False)

@@ -26,6 +26,7 @@ from collections.abc import Callable
 from pyoxigraph import Literal, NamedNode
 
 from kelda.lang import algebra as A
+from kelda.lang.timestamps import TIMESTAMP
 from kelda.lang.walk import nodes
 from kelda.rdf.exact import DATATYPE_OF, VALUE_OF, Needs, to_store
 from kelda.rdf.operators import CASTS, ERROR, name_of
@@ -148,6 +149,8 @@ class ExpressionText:
             case A.Call("IN" | "NOT IN" as op, (arg,)):  # in none; Oxigraph errs if it is a constant
                 found = "false" if op == "IN" else "true"
                 return f"IF(ISLITERAL({text(arg)}), {found}, {found})"
+            case A.FunctionCall(function, args) if function == TIMESTAMP:  # of terms, not of their values
+                return f"{function}({', '.join([text(arg) for arg in args])})"
             case A.FunctionCall(function, args, distinct):
                 if function in _TIMES:
                     self.needs |= Needs.ZONES

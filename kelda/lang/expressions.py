@@ -23,6 +23,7 @@ from kelda.lang.algebra import (
     Var,
     VarRef,
 )
+from kelda.lang.nesting import SIDE_BY_SIDE
 from kelda.lang.parser import Node, Token
 from kelda.lang.scope import deterministic
 from kelda.lang.terms import Terms, number
@@ -47,7 +48,7 @@ ARITY: dict[str, tuple[int, int]] = {
         (0, MANY, "COALESCE CONCAT"),
         (1, 1, "STR LANG DATATYPE BOUND IRI ABS CEIL FLOOR ROUND STRLEN UCASE LCASE ENCODE_FOR_URI"),
         (1, 1, "YEAR MONTH DAY HOURS MINUTES SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512"),
-        (1, 1, "ISIRI ISBLANK ISLITERAL ISNUMERIC"),
+        (1, 1, "ISIRI ISBLANK ISLITERAL ISNUMERIC TIMESTAMP"),
         (2, 2, "LANGMATCHES CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER STRLANG STRDT SAMETERM"),
         (2, 3, "REGEX SUBSTR"),
         (3, 3, "IF"),
@@ -74,6 +75,7 @@ class Expressions(Terms):
     """Reads expressions. `grouping` is None wherever aggregates cannot stand."""
 
     grouping: Grouping | None = None
+    asks_time: list[tuple[Token, Var]]  # where timestamp(?v) stands
 
     @abstractmethod
     def group_pattern(self, node: Node) -> Pattern:
@@ -100,10 +102,16 @@ class Expressions(Terms):
         operands = [self.expr(items[0])]
         waiting: list[str] = []
 
-        def settle(level: int) -> None:
-            while waiting and PRECEDENCE[waiting[-1]] >= level:
-                right = operands.pop()
-                operands[-1] = Call(waiting.pop(), (operands[-1], right))
+        def settle(level: int, goes_on: str = "") -> None:
+            """Apply what binds at least as tightly, but not a run of && or || that goes on."""
+            while waiting and PRECEDENCE[waiting[-1]] >= level and waiting[-1] != goes_on:
+                op, count = waiting.pop(), 2
+                while op in SIDE_BY_SIDE and waiting and waiting[-1] == op:
+                    waiting.pop()
+                    count += 1
+                args = operands[-count:]
+                del operands[-count:]
+                operands.append(side_by_side(op, args) if op in SIDE_BY_SIDE else Call(op, tuple(args)))
 
         compared = False  # a comparison stands since the last && or ||; SPARQL does not chain them
         i, end = 1, len(items)
@@ -120,7 +128,7 @@ class Expressions(Terms):
                     at, "comparisons do not chain: join the two with &&, or put the first in brackets"
                 )
             compared = level == COMPARISON or (compared and level > COMPARISON)
-            settle(level)
+            settle(level, str(item) if type(item) is Token and item in SIDE_BY_SIDE else "")
             if type(item) is Node:
                 negated = item.items[0].type == "NOT"
                 args = self._arguments(item.items[2 if negated else 1 :])[0]
@@ -170,6 +178,11 @@ class Expressions(Terms):
             wants = f"{low}" if low == high else f"{low} or {high}" if high < MANY else f"at least {low}"
             plural = "" if wants == "1" else "s"
             raise self.error(token, f"{name} takes {wants} argument{plural}, not {len(args)}")
+        if name == "TIMESTAMP":
+            self.clause(token, "timestamp(…)", Dialect.CSPARQL)
+            if not (isinstance(args[0], VarRef) and isinstance(args[0].var, Var)):
+                raise self.error(token, "timestamp takes a variable; for a triple: f:timestamp(?s, ?p, ?o)")
+            self.asks_time.append((token, args[0].var))
         if name == "BOUND" and not (isinstance(args[0], VarRef) and isinstance(args[0].var, Var)):
             raise self.error(token, "BOUND takes a variable, for example BOUND(?x)")
         return Call(name, args)
@@ -237,6 +250,14 @@ class Expressions(Terms):
         if grouping.place == "SELECT":
             raise self.error(token, ungrouped(token))
         return VarRef(self._shared(Aggregate("SAMPLE", VarRef(var))))  # as SPARQL 1.1 section 18.2.4.1 says
+
+
+def side_by_side(op: str, args: list[Expr]) -> Expr:
+    """All of && or of ||, whose order of application does not matter, in one call."""
+    flat: list[Expr] = []
+    for arg in args:
+        flat += arg.args if isinstance(arg, Call) and arg.op == op else [arg]
+    return flat[0] if len(flat) == 1 else Call(op, tuple(flat))
 
 
 def ungrouped(token: Token) -> str:

@@ -20,16 +20,19 @@ from kelda.lang.algebra import (
     CountWindow,
     InGraph,
     Param,
+    QuadPattern,
     Query,
     SessionWindow,
     Term,
     TimeWindow,
     TriplePattern,
     VarRef,
+    Window,
     WindowDef,
 )
+from kelda.lang.deep import with_room
 from kelda.lang.terms import XSD
-from kelda.lang.windows import duration
+from kelda.lang.windows import duration, too_many, whole
 
 Row: TypeAlias = Mapping[str, Any]
 Build: TypeAlias = Callable[[Row], Any]
@@ -46,7 +49,7 @@ class Prepared:
         self.query = query
         self.parameters = tuple(parameters)
         self._names = frozenset(self.parameters)
-        self._build = _builder(query)
+        self._build = with_room(query.depth, lambda: _builder(query))
 
     def bind(self, /, **values: object) -> Query:
         """The query with every parameter replaced by its value: a term, or a Python int, float, bool,
@@ -56,7 +59,8 @@ class Prepared:
             raise _mismatch(self.parameters, values)
         if self._build is None:
             return self.query
-        query: Query = self._build(values)
+        build = self._build
+        query: Query = with_room(self.query.depth, lambda: build(values))
         return query
 
     def __repr__(self) -> str:
@@ -123,7 +127,13 @@ def _plain(value: Any) -> Any:
     """A literal as the number or text it holds: window sizes are not terms."""
     if not isinstance(value, Literal):
         return value
-    return int(value.value) if value.value.isdecimal() else value.value
+    number = whole(value.value)
+    return value.value if number is None else number
+
+
+def _shown(value: int | str) -> str:
+    """The value as text; Python refuses to write numbers of thousands of digits."""
+    return str(value) if isinstance(value, str) or abs(value) < 10**40 else "a number of more than 40 digits"
 
 
 def _milliseconds(name: str) -> Build:
@@ -131,7 +141,7 @@ def _milliseconds(name: str) -> Build:
         value = _plain(row[name])
         try:
             if isinstance(value, int | str) and not isinstance(value, bool):
-                return duration(str(value))
+                return duration(_shown(value))
         except ValueError as problem:
             raise QueryError(f"${name}: {problem}") from None
         raise QueryError(f"${name} is a duration: give milliseconds or text such as '10s', not {value!r}")
@@ -142,8 +152,11 @@ def _milliseconds(name: str) -> Build:
 def _count(name: str) -> Build:
     def build(row: Row) -> int:
         value = _plain(row[name])
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        if not isinstance(value, int) or isinstance(value, bool):
             raise QueryError(f"${name} is a number of elements and must be at least 1, not {value!r}")
+        wrong = too_many(value)
+        if wrong is not None:
+            raise QueryError(f"${name} is a number of elements and {wrong}, not {_shown(value)}")
         return value
 
     return build
@@ -155,9 +168,9 @@ def _term(name: str) -> Build:
 
 def _param(name: str, owner: type, field: str) -> Build:
     """How the parameter's value is read where it stands: field `field` of a node of class `owner`."""
-    if owner is TriplePattern and field == "p":
+    if issubclass(owner, TriplePattern) and field == "p":
         return _iri(name, "a predicate")
-    if owner is InGraph:
+    if owner is InGraph or (owner is QuadPattern and field == "graph"):
         return _iri(name, "the name of a graph")
     if owner is WindowDef:
         return _iri(name, "a stream")
@@ -166,6 +179,12 @@ def _param(name: str, owner: type, field: str) -> Build:
     if owner is CountWindow:
         return _count(name)
     return _term(name)
+
+
+def sizes_of(window: Window, size: Param, values: Mapping[str, Iterable[object]]) -> list[int]:
+    """The sizes that the values of a parameter give to a window, checked as `bind` checks each."""
+    read = _param(size.name, type(window), "")
+    return [read({size.name: value}) for value in values[size.name]]
 
 
 def _builder(node: Any, owner: type = Query, field: str = "") -> Build | None:

@@ -25,6 +25,7 @@ XSD_INTEGER, XSD_DECIMAL, XSD_DOUBLE, XSD_BOOLEAN = (
 )
 RDF_TYPE, RDF_FIRST, RDF_REST, RDF_NIL = (NamedNode(RDF + name) for name in ("type", "first", "rest", "nil"))
 BARE_NAME = "urn:kelda:name:"  # what a bare name becomes without a base
+DEFAULT_BASE = "kelda:/"  # what relative IRIs stand against if nobody says a base
 
 WELL_KNOWN = {
     "rdf": RDF,
@@ -52,6 +53,10 @@ class Terms:
     `params` are the names that are parameters where `$name` is written (None: none, `$` is as `?`)."""
 
     def __init__(self, text: str, base: str | None, params: Container[str] | None) -> None:
+        if base is not None and not is_absolute(base):
+            raise QueryError(
+                f"the base {base!r} is not an absolute IRI; write for example http://example.org/"
+            )
         self.text = text
         self.base = base
         self.params = params
@@ -124,11 +129,7 @@ class Terms:
     def _resolve(self, token: Token, iri: str) -> str:
         if is_absolute(iri):
             return iri
-        if self.base is None:
-            raise self.error(
-                token, f"<{iri}> is relative and there is no base; add BASE <…> or write it in full"
-            )
-        return resolve(self.base, iri)
+        return resolve(DEFAULT_BASE if self.base is None else self.base, iri)
 
     def _expand(self, token: Token) -> str:
         prefix, _, local = token.partition(":")
@@ -147,7 +148,7 @@ class Terms:
         if self.dialects is None or Dialect.CSPARQL not in self.dialects:
             hint = did_you_mean(token) or f"; write <{token}> or a prefixed name such as ex:{token}"
             raise self.error(token, f"'{token}' is not a term{hint}")
-        if self.base is not None:
+        if self.base is not None and not self.base.startswith("file:"):  # where the text lies says nothing
             return self._named_node(token, resolve(self.base, token))
         return NamedNode(BARE_NAME + token)
 

@@ -23,6 +23,7 @@ from pyoxigraph import Literal, NamedNode, Triple
 
 from kelda.errors import KeldaError
 from kelda.lang import algebra as A
+from kelda.lang.deep import roomy
 from kelda.lang.expression_text import ExpressionText
 from kelda.lang.scope import visible
 from kelda.lang.walk import nodes
@@ -141,19 +142,19 @@ class _Writer(ExpressionText):
             case A.PathPattern(s, path, o):
                 return self.on_triples(self.path_pattern(s, path, o))
             case A.Join(left, right):
-                return f"{self.nested(left)} {self.nested(right)}"
+                return f"{self.before(left)} {self.nested(right)}"
             case A.LeftJoin(left, right, condition):
                 where = "" if condition is None else f" FILTER({self.condition(condition)})"
                 # A filter in the very group of OPTIONAL sees the left side: only the condition may.
-                return f"{self.nested(left)} OPTIONAL {{ {self.nested(right)}{where} }}"
+                return f"{self.before(left)} OPTIONAL {{ {self.nested(right)}{where} }}"
             case A.Union(left, right):
                 return f"{self.nested(left)} UNION {self.nested(right)}"
             case A.Minus(left, right):
-                return f"{self.nested(left)} MINUS {self.nested(right)}"
+                return f"{self.before(left)} MINUS {self.nested(right)}"
             case A.Filter(condition, inner):
-                return f"{self.nested(inner)} FILTER({self.condition(condition)})"
+                return f"{self.before(inner)} FILTER({self.condition(condition)})"
             case A.Extend(inner, var, expr):
-                return f"{self.nested(inner)} BIND({self.expr(expr)} AS {self.term(var)})"
+                return f"{self.before(inner)} BIND({self.expr(expr)} AS {self.term(var)})"
             case A.Values(variables, rows):
                 return self.values(variables, rows)
             case A.InGraph(name, inner):
@@ -164,6 +165,12 @@ class _Writer(ExpressionText):
                 word = "SILENT " if silent else ""
                 return f"SERVICE {word}{self.term(name)} {self.nested(inner)}"
         return "{ " + self.select(pattern) + " }"
+
+    def before(self, pattern: A.Pattern) -> str:
+        """What stands before the last element of a group. An element applies to all before it in its group,
+        so a row of them needs no braces around its beginning."""
+        in_a_row = isinstance(pattern, A.Join | A.LeftJoin | A.Minus | A.Extend)
+        return self.group(pattern) if in_a_row else self.nested(pattern)
 
     def triple(self, t: A.TriplePattern) -> str:
         s, p, o = self.term(t.s), self.term(t.p), self.term(t.o)
@@ -276,6 +283,7 @@ def variable_name(var: A.Var) -> str:
     return "_kelda_" + var.name[1:] if var.name.startswith(".") else var.name
 
 
+@roomy()
 def to_sparql(
     query: A.Query,
     *,

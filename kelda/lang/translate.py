@@ -14,7 +14,6 @@ from pyoxigraph import NamedNode
 from kelda.errors import QueryError
 from kelda.lang.algebra import (
     Alternative,
-    Call,
     Const,
     Dataset,
     Dialect,
@@ -36,12 +35,13 @@ from kelda.lang.algebra import (
     Output,
     Param,
     Path,
-    PathPattern,
     Pattern,
     Project,
+    QuadPattern,
     Query,
     Reduced,
     Repeat,
+    Report,
     Sequence,
     Service,
     Slice,
@@ -49,18 +49,21 @@ from kelda.lang.algebra import (
     TermOrVar,
     TriplePattern,
     Triples,
-    Union,
     Values,
     Var,
     Window,
     WindowDef,
 )
-from kelda.lang.expressions import Expressions, Grouping, has_aggregate, ungrouped
+from kelda.lang.expressions import Expressions, Grouping, has_aggregate, side_by_side, ungrouped
 from kelda.lang.parser import Node, Token
+from kelda.lang.paths import spelled, union
 from kelda.lang.scope import visible
 from kelda.lang.terms import RDF_FIRST, RDF_NIL, RDF_REST
-from kelda.lang.windows import WindowReader, duration
+from kelda.lang.timestamps import spelled_out
+from kelda.lang.walk import nodes
+from kelda.lang.windows import MOST_ROWS, WindowReader, duration, whole
 
+TO_STREAM = ("RSTREAM", "ISTREAM", "DSTREAM")
 NOTHING = Triples()  # the one empty solution: where a group starts
 CSPARQL, RSPQL, CQELS = Dialect.CSPARQL, Dialect.RSPQL, Dialect.CQELS
 
@@ -83,7 +86,9 @@ class Translator(Expressions):
         self._allow_service = allow_service
         if dialect is not None:
             self.dialects, self.announced = frozenset([dialect]), True
+        self.asks_time = []
         self._windows: list[WindowDef] = []
+        self._report: Report | None = None  # what a window says
         self._streams: dict[str, NamedNode | Var | Param] = {}  # of each window, by the window's name
         self._named_windows: dict[str, None] = {}  # RSP-QL: what WINDOW can name
         self._as_graph: dict[NamedNode, str] = {}  # C-SPARQL: streams that GRAPH can name -> window
@@ -93,7 +98,8 @@ class Translator(Expressions):
 
     # ------------------------------------------------------------ the query
 
-    def query(self, tree: Node) -> Query:
+    def query(self, tree: Node, depth: int = 0) -> Query:
+        """The query of a syntax tree that is `depth` levels deep."""
         register: Node | None = None
         for item in tree.items[:-1]:
             if item.kind == "register":
@@ -103,6 +109,7 @@ class Translator(Expressions):
         name, output, stream_out, every = self._register(register)
         body = tree.items[-1]
         parts = _Parts(body.items)
+        output = self._to_stream(parts, output)
         default, named = self._dataset(parts)
         template: tuple[TriplePattern, ...] = ()
         describe: tuple[NamedNode | Var, ...] = ()
@@ -116,12 +123,25 @@ class Translator(Expressions):
                 template = self._template(parts.nodes["template"])
             case "construct_where":
                 form, block = Form.CONSTRUCT, parts.nodes["template"]
+                for item in block.items:
+                    if item.kind == "quads":
+                        why = "GRAPH stands in CONSTRUCT { … } WHERE { … }, not in CONSTRUCT WHERE"
+                        raise self.error(item.items[0], why)
                 template = self._template(block)
-                pattern = self._modified(self._triples_block(block.items, block=block), parts)
+                pattern = self._modified(self._triples_block(block.items), parts)
             case _:
                 form, pattern = Form.DESCRIBE, self._modified(self._where(parts), parts)
                 describe = self._described(parts, pattern)
+        if self.asks_time:
+            known = {v for n in nodes(pattern) if isinstance(n, TriplePattern) for v in (n.s, n.p, n.o)}
+            for token, var in self.asks_time:
+                if var not in known:
+                    raise self.error(token, f"no triple pattern has ?{var.name}, so it has no time stamp")
+            pattern = spelled_out(pattern)
         dialect = self._dialect()
+        if output is not None and dialect is Dialect.SPARQL:
+            at = next(token for kind, token in parts.tokens.items() if kind in TO_STREAM)
+            raise self.error(at, f"{at} makes a stream of answers, and there is no window: leave it out")
         if dialect is Dialect.SPARQL and not (default is None and named is None):
             # SPARQL: FROM NAMED alone leaves the default graph empty, FROM alone no named graphs.
             # A stream query leaves as it is what it does not name.
@@ -140,12 +160,26 @@ class Translator(Expressions):
             stream_out,
             self.base,
             tuple(self.prefixes.items()),
+            self._report,
+            depth,
         )
 
     def _dialect(self) -> Dialect:
         if self.dialects is None:
             return Dialect.SPARQL
-        return CSPARQL if CSPARQL in self.dialects else next(iter(self.dialects))
+        return next(
+            dialect for dialect in (CSPARQL, CQELS, RSPQL, Dialect.SPARQL) if dialect in self.dialects
+        )
+
+    def _to_stream(self, parts: _Parts, registered: Output | None) -> Output | None:
+        """What REGISTER, or SELECT and CONSTRUCT, say is sent: RSTREAM, ISTREAM, DSTREAM."""
+        token = next((token for kind, token in parts.tokens.items() if kind in TO_STREAM), None)
+        if token is None:
+            return registered
+        output = Output(token.lower())
+        if registered not in (None, output):
+            raise self.error(token, f"REGISTER says {registered.name}, and this says {token}: leave one out")
+        return output
 
     def _register(self, node: Node | None) -> tuple[str | None, Output | None, NamedNode | None, int | None]:
         if node is None:
@@ -181,6 +215,8 @@ class Translator(Expressions):
             items = node.items
             if node.kind == "from_window":
                 self._from_window(items)
+            elif node.kind == "from_window_as":  # the name is behind, the rest is the same
+                self._from_window([*items[:-3], items[-1], *items[-3:-1]])
             elif node.kind == "from_stream":
                 is_named = items[1].type == "NAMED"
                 what = "FROM NAMED STREAM" if is_named else "FROM STREAM"
@@ -264,9 +300,15 @@ class Translator(Expressions):
                 return var
             raise fail(f"{text} needs a value: prepare the query, or pass params={{'{text[1:]}': …}}", offset)
 
-        return WindowReader(
+        reader = WindowReader(
             str(token), dialect, fail, lambda text, offset: self.iri(place(text, offset)), param
-        ).read()
+        )
+        window = reader.read()
+        if reader.report is not None:
+            if self._report not in (None, reader.report):
+                raise self.error(token, "windows of one query report alike: another window says otherwise")
+            self._report = reader.report
+        return window
 
     # ------------------------------------------------------------ SELECT and the solution modifiers
 
@@ -309,9 +351,13 @@ class Translator(Expressions):
         self.grouping = outer
 
         if grouped:
+            if any(a.distinct and a.arg is None for _, a in aggregates):
+                # COUNT(DISTINCT *) is of solutions, and those do not have what no user can write.
+                shown = tuple(v for v in self._visible(pattern) if not v.name.startswith(".") or v in taken)
+                pattern = Project(pattern, shown)
             pattern = Group(pattern, tuple(keys or ()), aggregates)
         if conditions:
-            pattern = Filter(_all(conditions), pattern)
+            pattern = Filter(side_by_side("&&", conditions), pattern)
         if values is not None:
             pattern = _join(pattern, values)
         if select and "selected" not in nodes:
@@ -331,10 +377,17 @@ class Translator(Expressions):
             elif "REDUCED" in parts.tokens:
                 pattern = Reduced(pattern)
         if "limit" in nodes or "offset" in nodes:
-            limit = int(nodes["limit"].items[0]) if "limit" in nodes else None
-            offset = int(nodes["offset"].items[0]) if "offset" in nodes else 0
+            limit = self._rows("LIMIT", nodes["limit"].items[0]) if "limit" in nodes else None
+            offset = self._rows("OFFSET", nodes["offset"].items[0]) if "offset" in nodes else 0
             pattern = Slice(pattern, offset, limit)
         return pattern
+
+    def _rows(self, what: str, token: Token) -> int:
+        number = whole(token)
+        if number is None or number > MOST_ROWS:
+            way_out = "; leave it out to get all" if what == "LIMIT" else ""
+            raise self.error(token, f"{what} can be at most {MOST_ROWS:,}{way_out}")
+        return number
 
     def _group_keys(self, pattern: Pattern, group_by: Node | None) -> tuple[Pattern, list[Var] | None]:
         """The pattern with the keys' expressions computed, and the keys; None: no GROUP BY."""
@@ -376,7 +429,8 @@ class Translator(Expressions):
             else:
                 source, token = item.items
                 if item.kind == "bare_alias":
-                    self.clause(source.items[0], f"{source.items[0]}(…) AS {token} without brackets", CQELS)
+                    what = f"{source.items[0]}(…) AS {token} without brackets"
+                    self.clause(source.items[0], what, CQELS, RSPQL)
                 expr = self.expr(source)
                 var = self.real_var(token, "AS")
                 if var in taken or var in grouping.aliases or var in variables:
@@ -426,7 +480,7 @@ class Translator(Expressions):
                 pattern = _ELEMENTS[item.kind](self, pattern, item)
         if block:
             pattern = _join(pattern, self._triples_block(block))
-        condition = _all([self.expr(item) for item in filters]) if filters else None
+        condition = side_by_side("&&", [self.expr(item) for item in filters]) if filters else None
         self.grouping = outer
         return pattern, condition
 
@@ -434,10 +488,7 @@ class Translator(Expressions):
         return self._select(_Parts(node.items))
 
     def _group_or_union(self, pattern: Pattern, node: Node) -> Pattern:
-        union = self.group_pattern(node.items[0])
-        for item in node.items[1:]:
-            union = Union(union, self.group_pattern(item))
-        return _join(pattern, union)
+        return _join(pattern, union([self.group_pattern(item) for item in node.items]))
 
     def _optional(self, pattern: Pattern, node: Node) -> Pattern:
         inner, condition = self._group(node.items[1])
@@ -485,7 +536,7 @@ class Translator(Expressions):
         return value
 
     def _graph(self, pattern: Pattern, node: Node) -> Pattern:
-        token, group = node.items
+        _, token, group = node.items
         name = self._stream(token)
         window = self._as_graph.get(name) if isinstance(name, NamedNode) else None
         if window is not None:
@@ -498,7 +549,7 @@ class Translator(Expressions):
         if not self._allow_service:
             raise self.error(
                 token,
-                "SERVICE asks another server and is not allowed here; pass allow_service=True to allow it",
+                "SERVICE asks another server; load its data as a stored graph, and ask that with GRAPH",
             )
         silent = any(type(item) is Token and item.type == "SILENT" for item in node.items)
         endpoint = self.iri(name) if name.type == "IRI" else self.real_var(name, "SERVICE")
@@ -543,7 +594,7 @@ class Translator(Expressions):
             raise self.error(
                 token, f"there is no window for {token}; add FROM NAMED WINDOW … ON … [RANGE PT10S]"
             )
-        union: Pattern | None = None
+        ways: list[Pattern] = []
         for name in self._named_windows:
             window = InWindow(name, inner)
             iri = NamedNode(name)
@@ -551,39 +602,43 @@ class Translator(Expressions):
                 one: Pattern = Join(window, Values((var,), ((iri,),)))
             else:
                 one = Extend(window, var, Const(iri))
-            union = one if union is None else Union(union, one)
-        assert union is not None
-        return union
+            ways.append(one)
+        return union(ways)
 
     # ------------------------------------------------------------ triples
 
-    def _triples_block(self, items: list[Any], block: Node | None = None) -> Pattern:
-        """Triples that stand together: runs of plain ones, and the property paths between them."""
+    def _triples_block(self, items: list[Any]) -> Pattern:
+        """Triples that stand together: runs of plain ones, and what property paths between them stand for."""
         self.scope += 1
-        found: list[TriplePattern | PathPattern] = []
+        found: list[TriplePattern | Pattern] = []
         for item in items:
             self._triples(item, found)
-        if block is not None and any(type(t) is PathPattern for t in found):
-            raise self._no_path(block)
         pattern: Pattern = NOTHING
         run: list[TriplePattern] = []
-        for triple in found:
-            if type(triple) is TriplePattern:
-                run.append(triple)
+        for part in found:
+            if isinstance(part, TriplePattern):
+                run.append(part)
                 continue
             if run:
                 pattern, run = _join(pattern, Triples(tuple(run))), []
-            assert type(triple) is PathPattern
-            pattern = _join(pattern, triple)
+            pattern = _join(pattern, part)
         return _join(pattern, Triples(tuple(run))) if run else pattern
 
     def _template(self, node: Node) -> tuple[TriplePattern, ...]:
         self.in_template = True
-        found: list[TriplePattern | PathPattern] = []
+        found: list[TriplePattern] = []
         for item in node.items:
-            self._triples(item, found)
+            if item.kind != "quads":
+                self._triples(item, found)
+                continue
+            _, token, *inside = item.items
+            graph = self._stream(token)
+            triples: list[TriplePattern] = []
+            for triple in inside:
+                self._triples(triple, triples)
+            found += [QuadPattern(t.s, t.p, t.o, graph) for t in triples]
         self.in_template = False
-        return tuple([t for t in found if type(t) is TriplePattern])
+        return tuple(found)
 
     def _no_path(self, node: Any) -> QueryError:
         return self.error(
@@ -608,7 +663,8 @@ class Translator(Expressions):
                 predicate = self.var(verb) if verb.type == "VAR" else self.iri(verb)
             for item in objects:
                 if path is not None:
-                    self._path_triple(subject, path, self._object(item, out), out)
+                    end = self._object(item, out)
+                    out += spelled(subject, path, end, lambda: self.fresh("path"))
                 else:
                     assert predicate is not None
                     out.append(TriplePattern(subject, predicate, self._object(item, out)))
@@ -631,22 +687,6 @@ class Translator(Expressions):
         return head
 
     # ------------------------------------------------------------ property paths
-
-    def _path_triple(self, s: TermOrVar, path: Path, o: TermOrVar, out: list[Any]) -> None:
-        """SPARQL 1.1 section 18.2.2.4: links, inverses and sequences are joins of triples."""
-        match path:
-            case Link(iri):
-                out.append(TriplePattern(s, iri, o))
-            case Inverse(inner):
-                self._path_triple(o, inner, s, out)
-            case Sequence(parts):
-                for part in parts[:-1]:
-                    between = self.fresh("path")
-                    self._path_triple(s, part, between, out)
-                    s = between
-                self._path_triple(s, parts[-1], o, out)
-            case _:
-                out.append(PathPattern(s, path, o))
 
     def _path(self, item: Any) -> Path:
         if type(item) is Token:
@@ -701,13 +741,6 @@ def _join(left: Pattern, right: Pattern) -> Pattern:
     if left is NOTHING:
         return right
     return left if right is NOTHING else Join(left, right)
-
-
-def _all(conditions: list[Expr]) -> Expr:
-    result = conditions[0]
-    for condition in conditions[1:]:
-        result = Call("&&", (result, condition))
-    return result
 
 
 def _repeat(path: Path, sign: Token) -> Path:

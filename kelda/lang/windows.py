@@ -22,8 +22,10 @@ from kelda.lang.algebra import (
     Dialect,
     NowWindow,
     Param,
+    Report,
     SessionWindow,
     TimeWindow,
+    When,
     Window,
 )
 
@@ -34,8 +36,11 @@ SAMPLE = {
 }
 KINDS = {
     Dialect.CQELS: ("NOW", "ALL", "RANGE", "TRIPLES", "SESSION"),
-    Dialect.CSPARQL: ("RANGE", "TRIPLES"),
-    Dialect.RSPQL: ("RANGE", "TRIPLES", "ELEMENTS", "COUNT", "SESSION", "FROM"),
+    Dialect.CSPARQL: ("RANGE", "TRIPLES", "NOW"),
+    Dialect.RSPQL: (
+        *("RANGE", "TRIPLES", "ELEMENTS", "COUNT", "SESSION", "FROM"),
+        *("SLIDING", "TUMBLING", "NOW"),
+    ),
 }
 TITLE = {
     Dialect.SPARQL: "SPARQL",
@@ -43,7 +48,33 @@ TITLE = {
     Dialect.CSPARQL: "C-SPARQL",
     Dialect.RSPQL: "RSP-QL",
 }
+REPORTS = {
+    "ON_WINDOW_CLOSE": Report(When.WINDOW_CLOSE, non_empty=True),
+    "NON_EMPTY_CONTENT": Report(When.WINDOW_CLOSE, non_empty=True),
+    "ON_CONTENT_CHANGE": Report(When.CONTENT_CHANGE),
+}
 STEP_WORDS = ("STEP", "SLIDE", "EVERY")
+
+# ---------------------------------------------------------------------------- limits
+
+# Everything that is reckoned with windows stays far inside 64 bits: instants of any century plus or minus a
+# span, and numbers of elements plus or minus a count.
+LONGEST = 36_525 * 86_400_000  # ms in a hundred years
+MOST_ELEMENTS = 2**31 - 1
+MOST_ROWS = 10**18  # of LIMIT and of OFFSET, whose sum is reckoned with
+
+
+def whole(text: str) -> int | None:
+    """The whole number that the text writes; None if it writes none, or one beyond all limits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 40 else None
+
+
+def too_many(count: int) -> str | None:
+    """What is wrong with a number of elements; None if nothing is."""
+    if count < 1:
+        return "must be at least 1"
+    return f"can be at most {MOST_ELEMENTS:,}" if count > MOST_ELEMENTS else None
+
 
 # ---------------------------------------------------------------------------- durations
 
@@ -72,6 +103,8 @@ def duration(text: str, *, plain_ms: bool = True) -> int:
 
     A number without a unit is milliseconds, where the dialect has that (`plain_ms`)."""
     text = text.strip()
+    if len(text) > 100:
+        raise ValueError(f"'{text[:20]}…' is not a duration; write for example 10s, 1m30s or PT10S")
     if text.isdigit():
         if not plain_ms:
             raise ValueError(f"{text} of what? Add a unit: {text}ms, {text}s, {text}m, {text}h or {text}d")
@@ -89,6 +122,8 @@ def duration(text: str, *, plain_ms: bool = True) -> int:
                 raise ValueError(f"unknown time unit {unit!r}; use ms, s, m, h or d")
             total += Decimal(piece[1]) * _UNITS[unit.lower()]
             end = piece.end()
+    if total > LONGEST:
+        raise ValueError(f"{text} is too long: a duration is at most 100 years (36525d)")
     if total != total.to_integral_value():
         raise ValueError(f"{text} is not a whole number of milliseconds, the shortest time there is")
     if total <= 0:
@@ -115,7 +150,7 @@ _WORDS = re.compile(
       | (?P<param>[$]\w+)
       | (?P<iso>P[0-9T][0-9A-Z.]*)
       | (?P<number>\d[\w.]*)
-      | (?P<word>[A-Za-zµ]+)
+      | (?P<word>[A-Za-zµ]+(?:_[A-Za-z]+)*)
       | (?P<other>.)""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
@@ -140,6 +175,7 @@ class WindowReader:
         ]
         self._end = len(inside)
         self._at = 0
+        self.report: Report | None = None  # if the window says when it reports
 
     # ------------------------------------------------------------ the words
 
@@ -193,15 +229,23 @@ class WindowReader:
             self._stop(str(problem), offset)
 
     def _is_clause(self) -> bool:
-        return self._peek() in (*STEP_WORDS, "TUMBLING", "TO", "NOW", "RANGE", "TRIPLES", "ELEMENTS", "GAP")
+        words = ("TUMBLING", "TO", "NOW", "RANGE", "TRIPLES", "ELEMENTS", "GAP", "REPORT", "TICK")
+        return self._peek() in (*STEP_WORDS, *words)
 
     def _count(self, what: str) -> int | Param:
         offset = self._here()
         if self._kind() == "param":
             return self._param(self._next(), offset)
-        if not self._peek().isdigit() or int(self._peek()) == 0:
+        text = self._peek()
+        if not text.isdigit() or not text.strip("0"):
             self._stop(f"{what} needs a number of at least 1, for example {what} 100")
-        return int(self._next())
+        count = whole(text)
+        wrong = too_many(MOST_ELEMENTS + 1 if count is None else count)
+        if wrong is not None:
+            self._stop(f"{what} {wrong}")
+        assert count is not None
+        self._at += 1
+        return count
 
     # ------------------------------------------------------------ the kinds
 
@@ -224,12 +268,44 @@ class WindowReader:
         else:
             self._at += 1
         window = self._READERS[kind](self, offset)
+        if self._dialect is Dialect.RSPQL:
+            self._policies()
         if self._at < len(self._words):
             self._stop(f"unexpected {self._words[self._at][1]!r} in the window; ']' should come here")
         return window
 
+    def _policies(self) -> None:
+        """REPORT and TICK, as Kolibrie writes them."""
+        while self._peek() in ("REPORT", "TICK"):
+            what, offset = self._next().upper(), self._here()
+            said = self._next().upper() if self._kind() == "word" else ""
+            if what == "REPORT":
+                if said not in REPORTS:
+                    self._stop(f"REPORT is one of {', '.join(REPORTS)}", offset)
+                self.report = REPORTS[said]
+            elif said != "TIME_DRIVEN":
+                self._stop(
+                    "TICK can only be TIME_DRIVEN: a query sees all elements of an instant at once",
+                    offset,
+                )
+
     def _now(self, offset: int) -> Window:
+        if self._peek() == "-":
+            return self._back_from_now()
+        if self._dialect is not Dialect.CQELS:
+            self._stop(
+                "NOW alone is a window of CQELS-QL; say how far it goes back, as in [NOW - 10s]",
+                offset,
+            )
         return NowWindow()
+
+    def _back_from_now(self) -> Window:
+        """NOW - a [TO NOW - b] [SLIDE s], as SPARQLStream writes it."""
+        self._at -= 1
+        start, end = self._past("NOW"), 0
+        if self._take("TO"):
+            end = self._past("TO")
+        return self._between(start, end, self._here())
 
     def _all(self, offset: int) -> Window:
         return AllWindow()
@@ -249,11 +325,21 @@ class WindowReader:
             predicate = self._iri(self._next()[1:], at + 1)
         return TimeWindow(span, slide, 0, predicate)
 
+    def _sliding(self, offset: int) -> Window:
+        return self._range(offset)
+
+    def _tumbling(self, offset: int) -> Window:
+        span = self._duration("TUMBLING")
+        return TimeWindow(span, span)
+
     def _from(self, offset: int) -> Window:
         start, end = self._past("FROM"), 0
         if not self._take("TO"):
             self._stop("a past window ends with TO, for example [FROM NOW-PT35M TO NOW-PT5M]")
         end = self._past("TO")
+        return self._between(start, end, offset)
+
+    def _between(self, start: int, end: int, offset: int) -> Window:
         if start <= end:
             self._stop(
                 "a past window must start before it ends, for example [FROM NOW-PT35M TO NOW-PT5M]", offset
@@ -292,6 +378,8 @@ class WindowReader:
 
     _READERS: ClassVar[dict[str, Callable[[WindowReader, int], Window]]] = {
         "NOW": _now,
+        "SLIDING": _sliding,
+        "TUMBLING": _tumbling,
         "ALL": _all,
         "RANGE": _range,
         "FROM": _from,

@@ -7,9 +7,11 @@ from dataclasses import fields
 from pyoxigraph import NamedNode
 
 from kelda.lang import algebra as A
+from kelda.lang.deep import roomy
 from kelda.lang.to_sparql import WINDOW_PREFIX, WindowGraph, to_sparql
 
 
+@roomy()
 def explain(query: A.Query) -> str:
     """The windows, the tree of operators, and what evaluates them."""
     lines = [f"{query.dialect.value} {query.form.value}" + (f" {query.name}" if query.name else "")]

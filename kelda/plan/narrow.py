@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from pyoxigraph import NamedNode
 
 from kelda.lang import algebra as A
-from kelda.lang.walk import nodes
-from kelda.plan.partition import WindowPattern, below
+from kelda.lang.deep import roomy
+from kelda.lang.walk import children, exists_in, nodes
+from kelda.plan.partition import WindowPattern
 
 MOST = 10_000  # values that a pattern is narrowed to
 
@@ -33,6 +34,7 @@ class Narrowing:
     stored: A.Query
 
 
+@roomy()
 def narrowings(query: A.Query) -> dict[WindowPattern, list[tuple[Narrowing, ...]]]:
     """For each pattern over a window: for each of its places in the query, by what it is narrowed there. A
     triple is to be sent if it fits at one of them."""
@@ -65,14 +67,13 @@ def narrowings(query: A.Query) -> dict[WindowPattern, list[tuple[Narrowing, ...]
                 visit(inner, around, windows)
                 _inside(condition, windows)
             case _:
-                for child in below(node):
+                for child in children(node):
                     visit(child, (), windows)
 
     def _inside(expression: object, windows: tuple[str, ...]) -> None:
         """Patterns of EXISTS are looked at by themselves."""
-        for part in nodes(expression):
-            if isinstance(part, A.Exists):
-                visit(part.pattern, (), windows)
+        for looked_up in exists_in(expression):
+            visit(looked_up, (), windows)
 
     visit(query.pattern, (), query.dataset.windows)
     return found

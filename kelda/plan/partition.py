@@ -20,7 +20,8 @@ from math import prod
 from pyoxigraph import NamedNode
 
 from kelda.lang import algebra as A
-from kelda.lang.walk import nodes
+from kelda.lang.deep import roomy
+from kelda.lang.walk import children, exists_in, nodes
 from kelda.rdf import wire
 
 MOST_AXES = 3
@@ -99,6 +100,7 @@ class _Whole(Exception):
     """The query has to stay on one shard; the text is the reason."""
 
 
+@roomy()
 def partition(query: A.Query, shards: int, *, stored_default: bool = False) -> Partitioning:
     """How to spread an incrementally evaluated query over at most `shards` shards.
 
@@ -112,13 +114,14 @@ def partition(query: A.Query, shards: int, *, stored_default: bool = False) -> P
         return Partitioning(None, str(reason), window_patterns(query))
 
 
+@roomy()
 def window_patterns(query: A.Query) -> tuple[WindowPattern, ...]:
     """Every triple pattern that reads a window; a pattern over several windows, once for each. A property
     path may stay where it is, at any term of the window: it reads every triple."""
     streams = {w.name: w.stream.value for w in query.windows if isinstance(w.stream, NamedNode)}
     found: dict[WindowPattern, None] = {}
 
-    def visit(node: object, windows: tuple[str, ...]) -> None:
+    def visit(node: A.Pattern, windows: tuple[str, ...]) -> None:
         if isinstance(node, A.InWindow):
             visit(node.pattern, (node.window,))
         elif isinstance(node, A.InGraph):
@@ -129,21 +132,11 @@ def window_patterns(query: A.Query) -> tuple[WindowPattern, ...]:
                     if name in streams:
                         found[WindowPattern(streams[name], t)] = None
         else:
-            for child in below(node):
+            for child in children(node):
                 visit(child, windows)
 
     visit(query.pattern, query.dataset.windows)
     return tuple(found)
-
-
-def below(node: object) -> list[A.Pattern]:
-    """The patterns directly below a pattern, those inside its expressions included."""
-    slots = [getattr(node, name) for name in node.__dataclass_fields__]  # type: ignore[attr-defined]
-    direct = [s for s in slots if isinstance(s, A.Pattern)]
-    inside = [
-        n.pattern for s in slots if not isinstance(s, A.Pattern) for n in nodes(s) if isinstance(n, A.Exists)
-    ]
-    return direct + inside
 
 
 def _best(query: A.Query, patterns: tuple[WindowPattern, ...], shards: int, stored_default: bool) -> Spread:
@@ -259,13 +252,12 @@ def _axes(pattern: A.Pattern, windows: tuple[str, ...]) -> _Reads | _Stored:
             return _joined(_axes(left, windows), _axes(right, windows))
         case A.Filter(condition, inner):
             found = _axes(inner, windows)
-            for node in nodes(condition):
-                if isinstance(node, A.Exists):
-                    found = _looks_up(found, node.pattern, windows)
+            for looked_up in exists_in(condition):
+                found = _looks_up(found, looked_up, windows)
             return found
         case A.LeftJoin(left, right, condition):
             found = _looks_up(_axes(left, windows), right, windows)
-            if condition is not None and any(isinstance(n, A.Exists) for n in nodes(condition)):
+            if any(not isinstance(_axes(p, windows), _Stored) for p in exists_in(condition)):
                 raise _Whole("EXISTS in the filter of an OPTIONAL")
             return found
         case A.Minus(left, right):
@@ -277,18 +269,23 @@ def _axes(pattern: A.Pattern, windows: tuple[str, ...]) -> _Reads | _Stored:
             if isinstance(one, _Stored) or isinstance(two, _Stored):
                 raise _Whole("a branch of a UNION reads no window")
             return _reads(one.axes & two.axes, one.banned, two.banned)
-        case A.Extend(inner, var, _):
+        case A.Extend(inner, var, expr):
             found = _axes(inner, windows)
+            for looked_up in exists_in(expr):
+                found = _looks_up(found, looked_up, windows)
             # A variable bound by an expression is no axis: its value is not that of a triple.
             return found if isinstance(found, _Stored) else _reads(found.axes, found.banned, frozenset([var]))
         case A.Project(inner, variables):
             return _narrowed(_axes(inner, windows), pattern, frozenset(variables))
         case A.Distinct(inner):
             return _axes(inner, windows)
-        case A.Group(inner, keys, _):
-            return _narrowed(_axes(inner, windows), pattern, frozenset(keys))
+        case A.Group(inner, keys, aggregates):
+            found = _axes(inner, windows)
+            for looked_up in exists_in(aggregates):
+                found = _looks_up(found, looked_up, windows)
+            return _narrowed(found, pattern, frozenset(keys))
         case A.OrderBy() | A.Slice() | A.Reduced():
-            if isinstance(_axes(pattern.pattern, windows), _Stored):
+            if all(isinstance(_axes(child, windows), _Stored) for child in children(pattern)):
                 return _Stored()
             raise _Whole("an order or a limit looks at all solutions at once")
     raise _Whole(f"{type(pattern).__name__} cannot be spread")

@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kelda.lang import algebra as A
-from kelda.lang.walk import nodes
+from kelda.lang.deep import roomy
+from kelda.lang.walk import exists_in, nodes
 
 QUERY = ".q"  # the column that says whose row it is
 
@@ -33,6 +34,7 @@ class Lifted:
     sizes: tuple[int | A.Param | None, ...]
 
 
+@roomy()
 def lift(query: A.Query) -> Lifted | None:
     """Take a query apart; None if it cannot be shared."""
     if not _is_shared(query.pattern) or query.dataset.windows:
@@ -94,12 +96,15 @@ def _is_shared(pattern: A.Pattern, inside: bool = False) -> bool:
             return False
         case A.InWindow(_, inner):
             return _is_shared(inner, inside=True)
-        case A.Project(inner) | A.Distinct(inner) | A.Extend(inner):
+        case A.Project(inner) | A.Distinct(inner):
             return _is_shared(inner)
-        case A.Group(inner, keys, _):
-            return bool(keys) and _is_shared(inner)
+        case A.Extend(inner, _, expr):
+            return not exists_in(expr) and _is_shared(inner)
+        case A.Group(inner, keys, aggregates):
+            return bool(keys) and not exists_in(aggregates) and _is_shared(inner)
         case A.Filter(condition, inner):
-            return not any(isinstance(n, A.Exists | A.Param) for n in nodes(condition)) and _is_shared(inner)
+            has_parameter = any(isinstance(n, A.Param) for n in nodes(condition))
+            return not has_parameter and not exists_in(condition) and _is_shared(inner)
     return False
 
 

@@ -20,7 +20,7 @@ from pyoxigraph import (
 )
 
 from kelda.rdf.aggregates import AGGREGATES
-from kelda.rdf.exact import Needs, quad_from_store, quad_to_store, to_store_with_needs
+from kelda.rdf.exact import Functions, Needs, quad_from_store, quad_to_store, to_store_with_needs
 from kelda.rdf.operators import FUNCTIONS
 
 
@@ -84,14 +84,15 @@ class GraphStore:
         base: str | None,
         default_graphs: list[NamedNode | BlankNode | DefaultGraph],
         named_graphs: list[NamedNode | BlankNode] | None,
+        functions: Functions | None = None,
     ) -> QueryBoolean | QuerySolutions | QueryTriples:
-        """Ask SPARQL text; terms of the answer are as they are stored."""
+        """Ask SPARQL text; terms of the answer, and of arguments of `functions`, are as they are stored."""
         return self._store.query(
             text,
             base_iri=base,
             default_graph=default_graphs,
             named_graphs=named_graphs,
-            custom_functions=FUNCTIONS,
+            custom_functions=FUNCTIONS if functions is None else FUNCTIONS | functions,
             custom_aggregate_functions=AGGREGATES,
         )
 

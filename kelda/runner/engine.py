@@ -84,14 +84,16 @@ class Engine:
             load_graph(self._evaluator.store, source, graph, format=format)
             self._evaluator.stored_changed()
 
-    def query(self, text: str, *, params: Mapping[str, object] | None = None) -> Result:
-        """Ask a one-shot query over the stored graphs.
+    def query(
+        self, text: str, *, params: Mapping[str, object] | None = None, base: str | None = None
+    ) -> Result:
+        """Ask a one-shot query over the stored graphs. `base` is what relative IRIs stand against.
 
         >>> import kelda
         >>> kelda.connect().query("ASK { ?s ?p ?o }")
         False
         """
-        query = parse(text, params=params)
+        query = parse(text, params=params, base=base)
         if query.windows:
             raise UsageError("a query with windows is continuous: register() it instead")
         with self._turn:
@@ -137,15 +139,17 @@ class Engine:
         params: Mapping[str, object] | None = None,
         *,
         dialect: str | None = None,
+        base: str | None = None,
         output: str | None = None,
         report: Report | None = None,
     ) -> Query:
         """Register a continuous query; it sees what is pushed from now on.
 
         Streams that the text names are declared if they are not yet. `output` (rstream, istream,
-        dstream, changes) and `report` override what the dialect says.
+        dstream, changes) and `report` override what the dialect says; `base` is what relative IRIs
+        stand against.
         """
-        algebra = parse(text, dialect=dialect, params=params)
+        algebra = parse(text, dialect=dialect, params=params, base=base)
         wanted = None if output is None else A.Output(output.lower())
         with self._turn:
             name = name or algebra.name or unused_name(self._queries)

@@ -30,15 +30,15 @@ BLOCK = 1 << 20  # bytes of text that are read and encoded at a time
 def parse_spec(spec: QuerySpec) -> Query:
     """The query of a specification, with its parameters bound."""
     if not spec.params:
-        return _parsed(spec.text, spec.dialect)
+        return _parsed(spec.text, spec.dialect, spec.base)
     params = {name: term_from_text(text) for name, text in spec.params.items()}
-    return parse(spec.text, dialect=spec.dialect, params=params)
+    return parse(spec.text, dialect=spec.dialect, base=spec.base, params=params)
 
 
 @lru_cache(maxsize=64)
-def _parsed(text: str, dialect: str | None) -> Query:
+def _parsed(text: str, dialect: str | None, base: str | None) -> Query:
     """Many users ask the same: it is read once."""
-    return parse(text, dialect=dialect)
+    return parse(text, dialect=dialect, base=base)
 
 
 def equip(evaluator: Evaluator, job: Job) -> None:

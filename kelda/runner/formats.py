@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import quote
 
-from pyoxigraph import BlankNode, Literal, NamedNode, Triple
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
 
 from kelda.engine.answer import Answer, Value
 from kelda.engine.report import output_of
@@ -25,7 +25,7 @@ from kelda.rdf.times import XSD, ms_to_literal
 
 TIME_PREDICATE = TIME_PREDICATES[0]  # what a reader looks for first when nobody names a predicate
 
-Cell = Value | bool | tuple[Triple, ...]
+Cell = Value | bool | tuple[Triple | Quad, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,8 @@ class Parquet:
 
 
 class NQuads:
-    """Standard N-Quads. The triples of an answer are a named graph, and its time is said of that graph."""
+    """Standard N-Quads. The triples of an answer are a named graph, and its time is said of that graph. What
+    the query itself puts into a graph stands in that one; the time of the answer is then not said of it."""
 
     suffix = ".nq"
     columns: tuple[str, ...] | None = ()
@@ -242,12 +243,13 @@ class NQuads:
             triples = event_of(answer, self._sign, self._predicate)
             graph = NamedNode(event_iri(answer.query, answer.time))
             lines.append(f"{time_triple(answer, self._predicate)} .\n")
-            lines += [f"{triple} {graph} .\n" for triple in triples]
+            lines += [f"{t} .\n" if isinstance(t, Quad) else f"{t} {graph} .\n" for t in triples]
         return "".join(lines).encode()
 
 
 class Messages:
-    """RDF Messages in N-Triples: an answer is a message, the first triple of it says its time."""
+    """RDF Messages in N-Triples (N-Quads, where the query puts triples into graphs): an answer is a message,
+    the first triple of it says its time."""
 
     suffix = ".messages"
     columns: tuple[str, ...] | None = ()
@@ -289,7 +291,7 @@ def time_triple(answer: Answer, predicate: NamedNode) -> Triple:
     return Triple(NamedNode(event_iri(answer.query, answer.time)), predicate, when)
 
 
-def event_of(answer: Answer, sign: str, time_predicate: NamedNode) -> tuple[Triple, ...]:
+def event_of(answer: Answer, sign: str, time_predicate: NamedNode) -> tuple[Triple | Quad, ...]:
     """The triples of an answer, if they can be an event of a stream and be read back with its time."""
     if answer.triples is None:
         raise UsageError(_not_triples(answer.query))

@@ -28,6 +28,7 @@ class QuerySpec:
     dialect: str | None = None  # None: the text decides
     params: dict[str, str] = field(default_factory=dict)
     output: str | None = None  # rstream, istream, dstream, changes; None: what the query says
+    base: str | None = None  # what relative IRIs stand against; None: what the query says
 
 
 @dataclass(frozen=True, slots=True)

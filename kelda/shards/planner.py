@@ -137,7 +137,7 @@ class Planner:
         self, spec: QuerySpec, names: Sequence[str], values: Mapping[str, Sequence[str]]
     ) -> RegisterMany:
         """The same for queries that differ in parameters; they stay together."""
-        prepared = prepare(spec.text, dialect=spec.dialect)
+        prepared = prepare(spec.text, dialect=spec.dialect, base=spec.base)
         output = None if spec.output is None else A.Output(spec.output)
         self._trial.register_many(prepared, names, read_values(values), output=output)
         found = self._partition(names[0], prepared.query)
@@ -190,7 +190,7 @@ class Planner:
                         self.placed[name] = shard
                     self._route(name, query, spread, shard)
                 case RegisterMany(names, spec, values, spread, shard):
-                    prepared = prepare(spec.text, dialect=spec.dialect)
+                    prepared = prepare(spec.text, dialect=spec.dialect, base=spec.base)
                     if names[0] not in self._trial.queries:
                         self._trial.register_many(prepared, names, read_values(values))
                     if spread is None:
@@ -215,7 +215,7 @@ class Planner:
                 case Register(name, spec, spread, _):
                     self._stand(name, parse_spec(spec), spec.output, spread)
                 case RegisterMany(names, spec, _, spread, _):
-                    query = prepare(spec.text, dialect=spec.dialect).query
+                    query = prepare(spec.text, dialect=spec.dialect, base=spec.base).query
                     for name in names:
                         self._stand(name, query, spec.output, spread)
                 case Drop(name):

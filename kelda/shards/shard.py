@@ -162,7 +162,7 @@ class Shard:
                         self._register(name, spec, spread)
                 case RegisterMany(names, spec, values, spread, shard):
                     if op.level == self.level and (spread is not None or shard == self.number):
-                        prepared = prepare(spec.text, dialect=spec.dialect)
+                        prepared = prepare(spec.text, dialect=spec.dialect, base=spec.base)
                         output = _output(spec, spread, prepared.query)
                         self.evaluator.register_many(
                             prepared, names, read_values(values), output=output, owner=self._owner(spread)

@@ -159,17 +159,18 @@ class SparkEngine:
         params: Mapping[str, object] | None = None,
         *,
         dialect: str | None = None,
+        base: str | None = None,
         output: str | None = None,
         sink: str | None = None,
     ) -> SparkQuery:
         """Register a query, from the next batch on. Its answers go to `sink` (see docs/sinks.md), or wait
         in the query that is returned."""
-        name = name or parse(text, dialect=dialect, params=params).name
+        name = name or parse(text, dialect=dialect, params=params, base=base).name
         written = {key: str(term_of(value)) for key, value in (params or {}).items()}
         with self._lock:
             pipeline = self.pipeline  # brings the queries of an earlier run, whose names are taken
             named = name or unused_name(self._queries)
-            pipeline.register(QuerySpec(named, text, dialect, written, output), sink=sink)
+            pipeline.register(QuerySpec(named, text, dialect, written, output, base), sink=sink)
             self._queries[named] = SparkQuery(self, named)
             return self._queries[named]
 

@@ -339,6 +339,64 @@ case(
     """,
 )
 case(
+    # Alternatives and negated sets are unions of patterns: each element is told once for each way.
+    "cqels_path_ways_are_a_bag",
+    "building",
+    "SELECT ?who WHERE { STREAM :seen [RANGE 3s] { ?who :in|!(:temp|^:in) :lab } }",
+    """
+    1000 + who=ann
+    1000 + who=ann
+    1500 + who=bob
+    1500 + who=bob
+    2000 + who=ann
+    2000 + who=ann
+    9000 + who=dan
+    9000 + who=dan
+    """,
+)
+case(
+    # A path of any length sees the window as a graph: the second ann in the lab says nothing new.
+    "cqels_path_of_any_length_is_a_set",
+    "building",
+    "SELECT ?who WHERE { STREAM :seen [RANGE 3s] { ?who (:in|!:temp)+ :lab } }",
+    """
+    1000 + who=ann
+    1500 + who=bob
+    9000 + who=dan
+    """,
+)
+case(
+    "cqels_exists_in_the_filter_of_an_optional",
+    "building",
+    """SELECT ?who ?name WHERE {
+         ?who a :Staff
+         OPTIONAL { ?who :name ?name FILTER EXISTS { STREAM :seen [RANGE 2s] { ?who :in ?room } } } }""",
+    """
+    1000 + name=Ann who=ann
+    1000 + who=cyn
+    3000 + name=Cyn who=cyn
+    4000 + who=ann
+    5000 + who=cyn
+    7000 + name=Ann who=ann
+    9000 + who=ann
+    """,
+)
+case(
+    "cqels_exists_in_bind",
+    "building",
+    """SELECT ?who ?here WHERE {
+         ?who a :Staff BIND(EXISTS { STREAM :seen [RANGE 2s] { ?who :in ?room } } AS ?here) }""",
+    """
+    1000 + here=false who=cyn
+    1000 + here=true who=ann
+    3000 + here=true who=cyn
+    4000 + here=false who=ann
+    5000 + here=false who=cyn
+    7000 + here=true who=ann
+    9000 + here=false who=ann
+    """,
+)
+case(
     "cqels_values_and_filter_in",
     "building",
     """SELECT ?who WHERE { STREAM :seen [NOW] { ?who :in ?room } VALUES ?room { :hall :yard }
@@ -647,6 +705,47 @@ case(
     4000 + w=p x=bob
     4000 + w=p x=cyn
     8000 + w=p x=ann
+    """,
+)
+
+case(
+    # Who was seen in a room after whom, by the latest sighting of each that is in the window.
+    "csparql_time_stamps",
+    "building",
+    """REGISTER QUERY q AS PREFIX f: <http://larkc.eu/csparql/sparql/jena/ext#>
+       SELECT ?a ?b (timestamp(?b) AS ?at) FROM STREAM <http://ex/seen> [RANGE 2s STEP 2s]
+       WHERE { ?a :in ?r . ?b :in ?r FILTER(f:timestamp(?a, :in, ?r) < timestamp(?b)) }""",
+    """
+    2000 + a=bob at=2000 b=ann
+    """,
+)
+case(
+    "rspql_report_and_istream_of_the_form",
+    "building",
+    """SELECT ISTREAM ?who FROM NAMED WINDOW ON STREAM <http://ex/seen>
+       [RANGE 3000 REPORT ON_CONTENT_CHANGE TICK TIME_DRIVEN] AS :w WHERE { WINDOW :w { ?who :in :lab } }""",
+    """
+    1000 + who=ann
+    1500 + who=bob
+    9000 + who=dan
+    """,
+)
+case(
+    "cqels_construct_quads",
+    "building",
+    """CONSTRUCT { ?who :seen true . GRAPH ?room { ?who :seen true } }
+       WHERE { STREAM :seen [NOW] { ?who :in ?room } FILTER(?who != :bob) }""",
+    """
+    1000 + ann seen true
+    1000 + ann seen true lab
+    2000 + ann seen true
+    2000 + ann seen true lab
+    3000 + cyn seen true
+    3000 + cyn seen true hall
+    7000 + ann seen true
+    7000 + ann seen true hall
+    9000 + dan seen true
+    9000 + dan seen true lab
     """,
 )
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-from pyoxigraph import Literal, NamedNode
+from pyoxigraph import Literal, NamedNode, Quad
 
 from kelda.engine.answer import Answer
 from kelda.rdf.event import Event, Reject
@@ -158,7 +158,9 @@ def show(answers: Iterable[Answer]) -> list[str]:
             lines.append((a.time, f"{head} {' '.join(cells)}"))
         elif a.triples is not None:
             for t in a.triples:
-                lines.append((a.time, f"{head} {_short(t.subject)} {_short(t.predicate)} {_short(t.object)}"))
+                graph = [t.graph_name] if isinstance(t, Quad) else []
+                terms = (t.subject, t.predicate, t.object, *graph)
+                lines.append((a.time, f"{head} {' '.join(map(_short, terms))}"))
         else:
             lines.append((a.time, f"{head} {str(a.boolean).lower()}"))
     return [line for _, line in sorted(lines)]

@@ -80,7 +80,7 @@ class Writer:
 
     def triple(self) -> str:
         s = self.pick(*VARS, *VARS, *NODES)
-        p = self.pick(":p", ":p", ":q", "?r")
+        p = self.pick(":p", ":p", ":q", "?r", ":p|:q", "!:p")
         o = self.pick(*VARS, *VARS, *NODES, "1", "2")
         return f"{s} {p} {o}"
 
@@ -139,6 +139,13 @@ class Writer:
 
     def decoration(self, depth: int, inside_window: bool = False) -> str:
         inner = self.triple() if inside_window else self.group(depth)
+        if self.flip(6):  # EXISTS where one seldom sees it
+            other = self.triple() if inside_window else self.stream_part(0)
+            return self.pick(
+                f"OPTIONAL {{ {inner} FILTER {self.pick('', 'NOT ')}EXISTS {{ {other} }} }}",
+                f"BIND(EXISTS {{ {other} }} AS ?there)",
+                f"FILTER({self.condition()} || EXISTS {{ {other} }})",
+            )
         return self.pick(
             f"FILTER({self.condition()})",
             f"OPTIONAL {{ {inner} }}",

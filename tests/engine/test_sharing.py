@@ -392,3 +392,18 @@ def test_of_stored_data_a_network_holds_what_its_constants_pick() -> None:
     joins = [node for node in _all_nodes(shared) if isinstance(node, JoinWindows)]
     # The first query runs alone; of 1,350 rows the others pick twice three.
     assert [int(node.join.next_rows[1]) for node in joins] == [6]
+
+
+@pytest.mark.parametrize(
+    ("window", "value", "why"),
+    [("RANGE $v", 2**63, "100 years"), ("RANGE $v", 0, "longer than zero"), ("TRIPLES $v", 2**31, "at most")],
+)
+def test_sizes_of_many_are_checked(window: str, value: int, why: str) -> None:
+    engine = IncrementalEvaluator()
+    equip(engine)
+    prepared = prepare(f"SELECT ?x {{ STREAM <http://ex/a> [{window}] {{ ?x ?p $o }} }}")
+    with pytest.raises(QueryError, match=why):
+        engine.register_many(prepared, ["q", "r"], {"v": [5, value], "o": [1, 2]})
+    assert engine.queries == []
+    engine.register_many(prepared, ["q", "r"], {"v": [5, Literal(7)], "o": [1, 2]})
+    assert engine.queries == ["q", "r"]

@@ -154,10 +154,24 @@ def test_other_paths() -> None:
     assert where("?x :p* ?y") == PathPattern(X, Repeat(p, 0, True), Y)
     assert where("?x :p+ ?y") == PathPattern(X, Repeat(p, 1, True), Y)
     assert where("?x :p? ?y") == PathPattern(X, Repeat(p, 0, False), Y)
-    assert where("?x :p|:q ?y") == PathPattern(X, Alternative((p, q)), Y)
-    assert where("?x !(:p|^:q) ?y") == PathPattern(X, NegatedSet((e("p"),), (e("q"),)), Y)
-    assert where("?x !:p ?y") == PathPattern(X, NegatedSet((e("p"),), ()), Y)
     assert where("?x ^:p* ?y") == PathPattern(Y, Repeat(p, 0, True), X)
+    inside = Alternative((q, NegatedSet((e("p"),), (e("q"),))))
+    assert where("?x (:q|!(:p|^:q))* ?y") == PathPattern(X, Repeat(inside, 0, True), Y)
+
+
+def test_paths_that_are_shorthands() -> None:
+    def others(s: Var, iri: str, o: Var, number: int) -> Filter:
+        predicate = Var(f".path{number}")
+        return Filter(Call("NOT IN", (VarRef(predicate), Const(e(iri)))), triples((s, predicate, o)))
+
+    assert where("?x :p|:q ?y") == Union(triples((X, e("p"), Y)), triples((X, e("q"), Y)))
+    assert where("?x !:p ?y") == others(X, "p", Y, 0)
+    assert where("?x !^:p ?y") == others(Y, "p", X, 0)
+    assert where("?x !(:p|^:q) ?y") == Union(others(X, "p", Y, 0), others(Y, "q", X, 1))
+    assert where("?x ^(:p|:q)/:r ?y") == Join(
+        Union(triples((Var(".path0"), e("p"), X)), triples((Var(".path0"), e("q"), X))),
+        triples((Var(".path0"), e("r"), Y)),
+    )
 
 
 # ---------------------------------------------------------------------------- expressions

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from pyoxigraph import NamedNode
 
-from kelda.lang import parse
+from kelda.engine.report import report_of
+from kelda.errors import QueryError
+from kelda.lang import parse, prepare
 from kelda.lang.algebra import (
     AllWindow,
     Const,
@@ -23,15 +25,19 @@ from kelda.lang.algebra import (
     Output,
     Pattern,
     Project,
+    QuadPattern,
     Query,
+    Report,
     TimeWindow,
     TriplePattern,
     Triples,
     Union,
     Values,
     Var,
+    When,
     WindowDef,
 )
+from kelda.lang.timestamps import TIMESTAMP
 
 PREFIX = "PREFIX : <http://e/>\n"
 X, Y = Var("x"), Var("y")
@@ -232,3 +238,145 @@ def test_the_examples_of_the_manual() -> None:
     manual = Path(__file__).parents[2] / "docs" / "languages.md"
     examples = re.findall(r"```sparql\n(.*?)```", manual.read_text(encoding="utf-8"), re.DOTALL)
     assert [parse(text).dialect for text in examples] == [Dialect.CQELS, Dialect.CSPARQL, Dialect.RSPQL]
+
+
+# ---------------------------------------------------------------------------- texts in circulation
+
+
+@pytest.mark.parametrize("word", ["RSTREAM", "ISTREAM", "DSTREAM"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT {} ?x FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT1S] {{ WINDOW <e:w> {{ ?x ?p ?o }} }}",
+        "SELECT {} DISTINCT ?x FROM STREAM <e:s> [RANGE 1s STEP 1s] {{ ?x ?p ?o }}",
+        "SELECT {} (COUNT(*) AS ?n) {{ STREAM <e:s> [NOW] {{ ?x ?p ?o }} }}",
+        "CONSTRUCT {} {{ ?x <e:q> ?o }} {{ STREAM <e:s> [NOW] {{ ?x ?p ?o }} }}",
+    ],
+)
+def test_the_query_form_says_what_is_sent(text: str, word: str) -> None:
+    assert parse(text.format(word)).output is Output(word.lower())
+
+
+def test_what_is_sent_is_said_once_and_of_streams() -> None:
+    window = "FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT1S] { WINDOW <e:w> { ?x ?p ?o } }"
+    assert parse(f"REGISTER ISTREAM <e:o> AS SELECT ISTREAM ?x {window}").output is Output.ISTREAM
+    with pytest.raises(QueryError, match="REGISTER says RSTREAM, and this says ISTREAM"):
+        parse(f"REGISTER RSTREAM <e:o> AS SELECT ISTREAM ?x {window}")
+    with pytest.raises(QueryError, match="ISTREAM makes a stream of answers, and there is no window"):
+        parse("SELECT ISTREAM ?x { ?x ?p ?o }")
+
+
+def test_aggregates_without_brackets_in_rspql() -> None:
+    tail = "FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT1S] { WINDOW <e:w> { ?x ?p ?v } }"
+    bare, usual = parse(f"SELECT AVG(?v) AS ?a {tail}"), parse(f"SELECT (AVG(?v) AS ?a) {tail}")
+    assert bare == usual
+    with pytest.raises(QueryError, match="without brackets' is CQELS-QL and RSP-QL"):
+        parse("SELECT AVG(?v) AS ?a FROM STREAM <e:s> [RANGE 1s] { ?x ?p ?v }", dialect="csparql")
+
+
+def test_a_window_named_behind() -> None:
+    """As the RSP community group's drafts write it."""
+    before = parse("SELECT * FROM NAMED WINDOW <e:w> ON <e:s> [RANGE PT1H] { WINDOW <e:w> { ?x ?p ?o } }")
+    for on in ("ON", "ON STREAM"):
+        text = (
+            f"SELECT * FROM NAMED WINDOW {on} <e:s> [RANGE PT1H] AS <e:w> {{ WINDOW <e:w> {{ ?x ?p ?o }} }}"
+        )
+        assert parse(text) == before
+
+
+@pytest.mark.parametrize(
+    ("window", "size", "report"),
+    [
+        ("SLIDING 10 SLIDE 2 REPORT ON_WINDOW_CLOSE TICK TIME_DRIVEN", (10, 2), (When.WINDOW_CLOSE, True)),
+        ("RANGE 10 STEP 2 REPORT NON_EMPTY_CONTENT", (10, 2), (When.WINDOW_CLOSE, True)),
+        ("TUMBLING 10 REPORT ON_CONTENT_CHANGE TICK TIME_DRIVEN", (10, 10), (When.CONTENT_CHANGE, False)),
+        ("RANGE PT1S TICK TIME_DRIVEN", (1000, None), None),
+    ],
+)
+def test_policies_in_the_window(
+    window: str, size: tuple[int, int | None], report: tuple[When, bool] | None
+) -> None:
+    text = "SELECT * FROM NAMED WINDOW <e:w> ON <e:s> [{}] {{ WINDOW <e:w> {{ ?x ?p ?o }} }}"
+    query = parse(text.format(window))
+    assert query.windows[0].window == TimeWindow(*size)
+    assert query.report == (None if report is None else Report(*report))
+    assert report_of(query) == (query.report or Report(When.WINDOW_CLOSE, non_empty=True))
+
+
+@pytest.mark.parametrize(
+    ("window", "why"),
+    [
+        ("RANGE 10 REPORT SOMETIMES", "REPORT is one of ON_WINDOW_CLOSE"),
+        ("RANGE 10 REPORT", "REPORT is one of ON_WINDOW_CLOSE"),
+        ("RANGE 10 TICK TUPLE_DRIVEN", "TICK can only be TIME_DRIVEN"),
+        ("NOW", r"say how far it goes back, as in \[NOW - 10s\]"),
+    ],
+)
+def test_policies_that_cannot_be_had(window: str, why: str) -> None:
+    with pytest.raises(QueryError, match=why):
+        parse(f"SELECT * FROM NAMED WINDOW <e:w> ON <e:s> [{window}] {{ WINDOW <e:w> {{ ?x ?p ?o }} }}")
+
+
+def test_windows_of_a_query_report_alike() -> None:
+    with pytest.raises(QueryError, match="windows of one query report alike"):
+        parse(
+            "SELECT * FROM NAMED WINDOW <e:w> ON <e:s> [RANGE 10 REPORT ON_CONTENT_CHANGE] "
+            "FROM NAMED WINDOW <e:v> ON <e:s> [RANGE 10 REPORT ON_WINDOW_CLOSE] { WINDOW <e:w> { ?x ?p ?o } }"
+        )
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        ("NOW - 10 S SLIDE 10 S", TimeWindow(10_000, 10_000)),
+        ("NOW - 10 S", TimeWindow(10_000)),
+        ("NOW - 3 HOURS TO NOW - 1 HOURS STEP 10 MINUTES", TimeWindow(7_200_000, 600_000, 3_600_000)),
+        ("NOW-PT35M TO NOW", TimeWindow(2_100_000)),
+    ],
+)
+def test_windows_of_sparqlstream(window: str, expected: TimeWindow) -> None:
+    assert parse(f"SELECT * FROM STREAM <e:s> [{window}] {{ ?x ?p ?o }}").windows[0].window == expected
+    rspql = f"SELECT * FROM NAMED WINDOW <e:w> ON <e:s> [{window}] {{ WINDOW <e:w> {{ ?x ?p ?o }} }}"
+    assert parse(rspql).windows[0].window == expected
+
+
+def test_relative_iris_have_a_base() -> None:
+    text = "PREFIX : <vocab#> SELECT * FROM STREAM <s> [RANGE 1s] { ?x :p <../y> }"
+    assert parse(text).windows[0].stream == NamedNode("kelda:/s")
+    given = parse(text, base="http://e/a/b")
+    assert given.windows[0].stream == NamedNode("http://e/a/s")
+    assert given.pattern.pattern.patterns[0].p == NamedNode("http://e/a/vocab#p")  # type: ignore[attr-defined]
+    assert parse("BASE <http://f/> " + text, base="http://e/").windows[0].stream == NamedNode("http://f/s")
+    with pytest.raises(QueryError, match="the base 'a/b' is not an absolute IRI"):
+        parse(text, base="a/b")
+
+
+def test_quads_in_a_template() -> None:
+    query = parse(
+        "CONSTRUCT { ?x <e:a> ?y . GRAPH ?y { ?x <e:b> _:n . _:n <e:c> 1 } GRAPH <e:g> { } . _:n <e:d> 2 } "
+        "{ ?x ?p ?y }"
+    )
+    graphs = [getattr(t, "graph", None) for t in query.template]
+    assert graphs == [None, Var("y"), Var("y"), None]
+    assert query.template[1].o == query.template[3].s  # one blank node, wherever it stands
+    prepared = prepare("CONSTRUCT { GRAPH $g { ?x ?p ?y } } { ?x ?p ?y }")
+    assert prepared.bind(g="e:g").template == (QuadPattern(Var("x"), Var("p"), Var("y"), NamedNode("e:g")),)
+    with pytest.raises(QueryError, match="not in CONSTRUCT WHERE"):
+        parse("CONSTRUCT WHERE { GRAPH <e:g> { ?x ?p ?y } }")
+    with pytest.raises(QueryError, match="property path cannot stand in a CONSTRUCT template"):
+        parse("CONSTRUCT { GRAPH <e:g> { ?x <e:a>/<e:b> ?y } } { ?x ?p ?y }")
+
+
+def test_time_stamps_of_variables() -> None:
+    text = "SELECT * FROM STREAM <e:s> [RANGE 1s] {{ ?x <e:p> ?y . ?y ?q ?z FILTER({} > 5) }}"
+    condition = parse(text.format("timestamp(?y)")).pattern.pattern.condition  # type: ignore[attr-defined]
+    assert condition.args[0].function == TIMESTAMP
+    assert len(condition.args[0].args) == 6
+    for wrong, why in [
+        ("timestamp(?other)", "no triple pattern has .other"),
+        ("timestamp(1)", "takes a variable"),
+    ]:
+        with pytest.raises(QueryError, match=why):
+            parse(text.format(wrong))
+    with pytest.raises(QueryError, match=r"'timestamp\(…\)' is C-SPARQL"):
+        parse("SELECT * { STREAM <e:s> [NOW] { ?x ?p ?y FILTER(timestamp(?x) > 5) } }")

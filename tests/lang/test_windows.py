@@ -172,3 +172,44 @@ def test_refused_in_cqels(text: str) -> None:
     with pytest.raises(QueryError) as caught:
         cqels(text)
     assert caught.value.line == 1 and (caught.value.column or 0) >= len("SELECT * { STREAM <urn:s> [")
+
+
+CQELS = "SELECT ?x {{ STREAM <http://e/s> [{}] {{ ?x ?p ?o }} }}"
+RSPQL = "SELECT ?x FROM NAMED WINDOW <e:w> ON <e:s> [{}] {{ WINDOW <e:w> {{ ?x ?p ?o }} }}"
+CSPARQL = "REGISTER QUERY q COMPUTED EVERY {} AS SELECT ?x FROM STREAM <http://e/s> [RANGE 1s] {{ ?x ?p ?o }}"
+NINES = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "why"),
+    [
+        (CQELS.format("RANGE 9223372036854775808ms"), "9223372036854775808", "100 years"),
+        (CQELS.format("RANGE 36526d"), "36526", "100 years"),
+        (CQELS.format("RANGE 1s SLIDE 36526d"), "36526", "100 years"),
+        (CQELS.format(f"RANGE {NINES}s"), NINES, "not a duration"),
+        (CQELS.format("SESSION GAP 9999999999h"), "9999999999", "100 years"),
+        (CQELS.format("TRIPLES 9999999999999999999999"), "9999999999999999999999", "at most 2,147,483,647"),
+        (CQELS.format("TRIPLES 2147483648"), "2147483648", "at most 2,147,483,647"),
+        (CQELS.format(f"TRIPLES {NINES}"), NINES, "at most 2,147,483,647"),
+        (CQELS.format("TRIPLES 5 SLIDE 2147483648"), "2147483648", "at most 2,147,483,647"),
+        (RSPQL.format("ELEMENTS 2147483648 STEP 1"), "2147483648", "at most 2,147,483,647"),
+        (RSPQL.format("RANGE P36526D"), "P36526D", "100 years"),
+        (RSPQL.format("FROM NOW-P36526D TO NOW"), "P36526D", "100 years"),
+        (CSPARQL.format("36526d"), "36526d", "100 years"),
+        (CQELS.format("RANGE 1s") + " LIMIT 99999999999999999999", "99999999999999999999", "LIMIT can be at"),
+        ("SELECT * { ?s ?p ?o } LIMIT " + NINES, NINES, "LIMIT can be at most"),
+        ("SELECT * { ?s ?p ?o } OFFSET 1000000000000000001", "1000000000000000001", "OFFSET can be at most"),
+        ("SELECT * { { SELECT * { ?s ?p ?o } LIMIT 1000000000000000001 } }", "1000000000000", "LIMIT can be"),
+    ],
+)
+def test_limits(text: str, at: str, why: str) -> None:
+    """What cannot be reckoned with is refused where it stands, not at the first push."""
+    with pytest.raises(QueryError, match=why) as caught:
+        parse(text)
+    assert caught.value.column == text.index(at) + 1
+
+
+def test_the_largest_there_are() -> None:
+    assert parse(CQELS.format("RANGE 36525d")).windows[0].window == TimeWindow(36525 * D)
+    assert parse(CQELS.format("TRIPLES 2147483647")).windows[0].window == CountWindow(2**31 - 1)
+    parse("SELECT * { ?s ?p ?o } LIMIT 1000000000000000000 OFFSET 1000000000000000000")

@@ -133,6 +133,8 @@ def test_errors_say_what_to_do() -> None:
         engine.stream(S).push("not turtle", time=1)
     with pytest.raises(kelda.QueryError, match="line 1"):
         engine.register("SELECT ?x WHERE { STREAM <s> [RANGE] { ?x ?p ?y } }")
+    with pytest.raises(kelda.QueryError, match=r"of GeoSPARQL there are geof:.*\bgeof:sfWithin\b"):
+        engine.query("SELECT (<http://www.opengis.net/def/function/geosparql/bake>(1) AS ?x) { }")
     with pytest.raises(kelda.QueryError, match="unknown function <http://ex/f>"):
         engine.register(
             "SELECT ?x WHERE { STREAM <http://ex/s> [NOW] { ?x ?p ?y } FILTER(<http://ex/f>(?y)) }"
@@ -276,3 +278,18 @@ def test_objects_say_what_they_are() -> None:
     assert repr(answer).endswith("Z: + ?x = <http://ex/a>>")
     engine.close()
     assert repr(engine) == "<kelda.Engine: 1 stream, 1 query, closed>"
+
+
+def test_a_base_from_outside() -> None:
+    engine = kelda.connect()
+    query = engine.register("SELECT ?x { STREAM <s> [NOW] { ?x <p> ?y } }", base="http://ex/a/b")
+    engine.stream("http://ex/a/s").push("<http://ex/x> <http://ex/a/p> 1 .", time=1000)
+    engine.close()
+    assert [a.bindings["x"].value for a in query.results()] == ["http://ex/x"]
+    assert engine.query("SELECT (<x> AS ?x) { }", base="http://ex/").rows == [{"x": NamedNode("http://ex/x")}]
+
+
+def test_quads_are_answers() -> None:
+    engine = kelda.connect()
+    found = engine.query("CONSTRUCT { GRAPH ?g { <e:a> <e:b> _:n } } { VALUES ?g { <e:g> 5 UNDEF } }")
+    assert [str(quad.graph_name) for quad in found] == ["<e:g>"]

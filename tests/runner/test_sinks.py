@@ -28,7 +28,7 @@ from kelda.errors import EnvironmentProblem, UsageError
 from kelda.lang import parse
 from kelda.lang.algebra import Output
 from kelda.rdf.framing import read_events
-from kelda.runner.formats import Shape, shape_of
+from kelda.runner.formats import TIME_PREDICATE, Messages, NQuads, Shape, shape_of
 from kelda.runner.sinks import (
     CallbackSink,
     ConsoleSink,
@@ -681,3 +681,19 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
     wanted = (tmp_path / "undisturbed.calls").read_text().splitlines()
     assert list(dict.fromkeys(calls)) == list(dict.fromkeys(wanted))
     assert len(wanted) <= len(calls) <= len(wanted) + ROUNDS
+
+
+def test_quads_keep_their_graphs() -> None:
+    """In N-Quads what the query puts into a graph stands there; RDF Messages keep the time beside it."""
+    triple = Triple(NamedNode("e:a"), NamedNode("e:b"), NamedNode("e:c"))
+    quad = Quad(triple.subject, triple.predicate, triple.object, NamedNode("e:g"))
+    answer = Answer("q", 1000, "+", triples=(triple, quad))
+    lines = NQuads().body([answer]).decode().splitlines()
+    assert lines[1:] == ["<e:a> <e:b> <e:c> <urn:kelda:answer:q:1000> .", "<e:a> <e:b> <e:c> <e:g> ."]
+    messages = Messages().head() + Messages().body([answer])
+    (event,) = read_events(
+        io.BytesIO(messages), format="messages", time_predicate=TIME_PREDICATE, on_reject=pytest.fail
+    )
+    assert event.time == 1000
+    assert quad in event.quads
+    assert json.loads(answer.to_json())["triples"].splitlines() == [f"{triple} .", f"{quad} ."]

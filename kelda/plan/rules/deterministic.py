@@ -13,10 +13,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kelda.lang import algebra as A
+from kelda.lang.deep import roomy
 from kelda.lang.to_sparql import visible_vars
 from kelda.lang.walk import transform
 
 
+@roomy()
 def deterministic(query: A.Query) -> A.Query:
     """The rule."""
     return transform(query, _rewrite)

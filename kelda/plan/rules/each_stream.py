@@ -8,6 +8,7 @@ from functools import reduce
 from pyoxigraph import NamedNode
 
 from kelda.lang import algebra as A
+from kelda.lang.deep import roomy
 from kelda.lang.walk import transform
 
 
@@ -16,6 +17,7 @@ def reads_every_stream(query: A.Query) -> bool:
     return any(isinstance(w.stream, A.Var) for w in query.windows)
 
 
+@roomy()
 def each_stream(query: A.Query, streams: list[str]) -> A.Query:
     """The rule. `streams`: those that ?var ranges over, at least one."""
     variables = {w.name: w.stream for w in query.windows if isinstance(w.stream, A.Var)}

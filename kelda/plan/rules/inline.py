@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kelda.lang import algebra as A
+from kelda.lang.deep import roomy
 from kelda.lang.walk import nodes, transform
 
 ARITHMETIC = frozenset(["+", "-", "*", "/", "U+", "U-"])
@@ -19,6 +20,7 @@ LARGEST = 40  # nodes of an expression: one that stands in several places is rec
 Inlined = dict[A.Var, A.Expr]
 
 
+@roomy()
 def inlined(query: A.Query) -> A.Query:
     """The rule."""
     query = transform(query, _rewrite)
@@ -44,14 +46,17 @@ def _late(pattern: A.Pattern, seen: frozenset[A.Var]) -> A.Pattern:
         steps.append(pattern)
         pattern = pattern.pattern
     waiting: Inlined = {}
+    asked = [
+        _asked_whether_bound(step.condition if isinstance(step, A.Filter) else step.expr) for step in steps
+    ]
     while steps:
         step = steps.pop()
+        asked.pop()
         if isinstance(step, A.Filter):
             pattern = A.Filter(_put(step.condition, waiting), pattern)
             continue
         expr = _put(step.expr, waiting)
-        above = tuple(s.condition if isinstance(s, A.Filter) else s.expr for s in steps)
-        if _is_arithmetic(expr) and not _asked_whether_bound(step.var, above):
+        if _is_arithmetic(expr) and not any(step.var in above for above in asked):
             waiting[step.var] = expr
         else:
             pattern = A.Extend(pattern, step.var, expr)
@@ -74,12 +79,14 @@ def _is_arithmetic(expr: A.Expr) -> bool:
     return isinstance(expr, A.Call) and expr.op in ARITHMETIC and sum(1 for _ in nodes(expr)) <= LARGEST
 
 
-def _asked_whether_bound(var: A.Var, exprs: tuple[A.Expr, ...]) -> bool:
-    """Whether it matters that it is a variable: BOUND tells an error from a value, EXISTS joins with it."""
-    return any(
-        isinstance(node, A.Exists) or (isinstance(node, A.Call) and node.op == "BOUND")
-        for node in nodes(exprs)
-        if var in _variables(node)
+def _asked_whether_bound(expr: A.Expr) -> frozenset[A.Var]:
+    """Those of which it matters that they are variables: BOUND tells an error from a value, EXISTS joins."""
+    return frozenset().union(
+        *(
+            _variables(node)
+            for node in nodes(expr)
+            if isinstance(node, A.Exists) or (isinstance(node, A.Call) and node.op == "BOUND")
+        )
     )
 
 
