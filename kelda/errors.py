@@ -86,3 +86,9 @@ class WireError(KeldaError):
     them."""
 
     exit_code = 3
+
+
+class CheckpointError(KeldaError):
+    """A checkpoint whose files are lost or broken, or do not belong together or to what a sink holds."""
+
+    exit_code = 8

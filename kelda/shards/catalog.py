@@ -8,16 +8,17 @@ is taken again after a crash finds the same queries, in every process.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kelda.errors import KeldaError
+from kelda.errors import CheckpointError, KeldaError
 from kelda.plan.partition import Spread
 from kelda.runner.job import QuerySpec
+from kelda.runner.kept import RESTORE, reading, writing
+from kelda.runner.sinks.durable import replace_file
 from kelda.shards.seen import when_seen
 
 
@@ -111,7 +112,8 @@ class CatalogFolder(Catalog):
     def add(self, ops: Iterable[Op]) -> int:
         ops = tuple(ops)
         self.refresh()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
         lines = [json.dumps(as_json(op)) for op in ops]
         whole(self._path(self.version), ("\n".join(lines) + "\n").encode())
         return super().add(ops)
@@ -131,28 +133,35 @@ class CatalogFolder(Catalog):
                 text = when_seen(partial(_text, path), path, f"version {number} of the catalog")
             if text is None:
                 break
-            super().add(from_json(json.loads(line)) for line in text.splitlines())
+            with reading(path):
+                ops = [from_json(json.loads(line)) for line in text.splitlines()]
+                if not ops:
+                    raise ValueError("it is empty")
+            super().add(ops)
         return self
+
+    def check(self, needed: int) -> None:
+        """Refuse a catalog that lacks an entry: before others, or of the version that is `needed`."""
+        numbers = [int(path.stem) for path in self.folder.glob("*.jsonl") if path.stem.isdigit()]
+        if self.version < max(needed, max(numbers, default=-1) + 1):
+            raise CheckpointError(f"{self._path(self.version)} is missing; {RESTORE}")
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:08d}.jsonl"
 
 
 def _text(path: Path) -> str | None:
-    try:
-        return path.read_text()
-    except FileNotFoundError:
-        return None
+    with reading(path):
+        try:
+            return path.read_text("utf-8")
+        except FileNotFoundError:
+            return None
 
 
 def whole(path: Path, data: bytes) -> None:
-    """Write a file so that nobody ever sees a part of it."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(part, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+    """Write a file so that nobody ever sees a part of it, and that it lasts."""
+    with writing(path):
+        replace_file(path, data)
 
 
 def as_json(op: Op) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from pyoxigraph import DefaultGraph, Quad
@@ -214,6 +214,8 @@ class Shard:
                 evaluator.dictionary.add_entries(entries)
         self.keeper.begin()
         parts.sort(key=lambda part: (part.stream, part.number))
+        if any(part.idle for part in parts):
+            parts = _without_past_silence(parts)
         answers = [answer for part in parts for answer in self._feed(part)]
         batches = evaluator.advance()
         told = [_told(b) for b in batches]
@@ -323,6 +325,15 @@ class Shard:
         ):  # fmt: skip
             found.setdefault(number, (t, []))[1].append(Quad(s, p, o, g))
         return [Event(t, tuple(quads)) for t, quads in found.values()]
+
+
+def _without_past_silence(parts: list[Part]) -> list[Part]:
+    """Who was silent and has spoken again in the same batch is not idle, at no instant of it."""
+    spoke = {part.stream: part.number for part in parts if part.size}
+    return [
+        replace(part, idle=False) if part.idle and spoke.get(part.stream, part.number) > part.number else part
+        for part in parts
+    ]
 
 
 def _events(part: Part) -> int:

@@ -116,11 +116,15 @@ class SparkEngine:
             self._not_yet("streams")
             if source is not None and dataframe is not None:
                 raise UsageError(f"<{iri}> comes from an address or from a DataFrame, not from both")
-            if dataframe is not None:
-                self._frames[iri] = dataframe
             path = source or ("dataframe:" if dataframe is not None else "push:")
             told = format or ("messages" if path == "push:" else None)
-            self._sources[iri] = StreamSource(iri, path, told, time_predicate, mapping, late, idle_ms, rate)
+            declared = StreamSource(iri, path, told, time_predicate, mapping, late, idle_ms, rate)
+            if dataframe is not None:
+                from kelda.spark.frames import check_pace
+
+                check_pace(declared)
+                self._frames[iri] = dataframe
+            self._sources[iri] = declared
             self._streams[iri] = SparkStream(self, iri)
             return self._streams[iri]
 
@@ -205,6 +209,8 @@ class SparkEngine:
             was_running, self._running = self._running, False
         if was_running:
             self.pipeline.stop()
+        elif self._made is not None:
+            self._made.close()
         if not self._keep:
             shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -2,7 +2,8 @@
 
 The order within a batch is that of Spark's partitions and of the rows in them; sources that can be read
 again (Kafka, files) give the same order again. Rows of plain N-Triples (`format="ntriples"`) have the time
-of their `timestamp` column; in all other formats the records carry their time themselves.
+of their `timestamp` column; in all other formats the records carry their time themselves. With `idle_ms` a
+DataFrame that gives no rows for so long does not hold back the clock (`runner/sources/silence.py`).
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def check_frame(frame: DataFrame, source: StreamSource) -> None:
             f"the DataFrame of <{source.iri}> has no column 'value' (it has {', '.join(frame.columns)}): "
             "select the records as `value`"
         )
+    check_pace(source)
     if source.format is None:
         raise UsageError(f"say the format of <{source.iri}>, for example format='tsnt'")
     if source.format == "csv":
@@ -49,6 +51,17 @@ def check_frame(frame: DataFrame, source: StreamSource) -> None:
         raise UsageError(
             f"N-Triples have no time: <{source.iri}> needs a column 'timestamp', or format='tsnt'"
         )
+
+
+def check_pace(source: StreamSource) -> None:
+    """Refuse a pace that a DataFrame cannot be given, and a silence that is none."""
+    if source.rate is not None:
+        raise UsageError(
+            f"<{source.iri}> is a DataFrame, and Spark decides how much of it a batch gets: leave out rate=, "
+            "and give its reader an option such as maxOffsetsPerTrigger (Kafka) or maxFilesPerTrigger (files)"
+        )
+    if source.idle_ms is not None and source.idle_ms < 1:
+        raise UsageError(f"idle_ms of <{source.iri}> must be at least 1, not {source.idle_ms}")
 
 
 def parcels_of(frame: DataFrame, number: int, run: Run, routing: str) -> DataFrame:

@@ -6,7 +6,8 @@
 
 A batch is committed when its answers have been taken, and not before. Started again with the same
 checkpoint folder, a pipeline goes on with the queries of its catalog behind the last batch committed; the
-batch that was being taken comes again, and sinks know batches by their numbers.
+batch that was being taken comes again, and sinks know batches by their numbers and by what is in them. A
+checkpoint has one pipeline at a time.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,18 +26,22 @@ from typing import TYPE_CHECKING, Any
 
 from kelda.engine.answer import Answer
 from kelda.engine.clock import FOREVER
-from kelda.errors import InputError, UsageError
+from kelda.errors import InputError, KeldaError, UsageError
 from kelda.lang.algebra import Output
 from kelda.rdf import wire
 from kelda.rdf.event import Reject
 from kelda.rdf.framing import guess_format
+from kelda.runner.file_names import file_name
 from kelda.runner.files import parse_spec
 from kelda.runner.formats import shape_of
+from kelda.runner.hold import Hold
 from kelda.runner.job import QuerySpec, StreamSource
-from kelda.runner.sinks import StreamSink, open_sink
+from kelda.runner.kept import reading, writing
+from kelda.runner.sinks import NullSink, StreamSink, open_sink
 from kelda.runner.sinks.sink import Sink
-from kelda.runner.sources import PushReader, check_source, open_reader
+from kelda.runner.sources import PushReader, Reader, check_source, open_reader
 from kelda.runner.sources.address import absolute, read_address
+from kelda.runner.sources.silence import Silence
 from kelda.shards.balance import balancer
 from kelda.shards.catalog import (
     CatalogFolder,
@@ -56,6 +62,7 @@ from kelda.shards.routing_file import RoutingFile
 from kelda.shards.shard import News, Outcome
 from kelda.spark.errors import explain
 from kelda.spark.host import TRIES, AtHost, Run, ToldGone, outcome_of
+from kelda.spark.log import SparkLog
 from kelda.spark.private import tighten
 from kelda.spark.remote import Door
 from kelda.spark.session import session
@@ -74,6 +81,7 @@ class Batch:
     merged: Merged
     news: list[News]  # of each shard
     sunk: frozenset[str] = frozenset()  # queries with sinks
+    content: str | None = None  # what was read for it, and with which queries, as a digest
 
     @cached_property
     def answers(self) -> list[Answer]:
@@ -152,8 +160,11 @@ class Pipeline:
         balance: str = "rotation",
         batch_events: int = 10_000,
         take: Callable[[Batch], None] = lambda batch: None,
+        remembers: bool = False,
     ) -> None:
+        """`remembers`: whoever takes batches keeps on disk which he has taken, as sinks do."""
         self.folder = folder.absolute()
+        self._taker_remembers = remembers
         self.batch_events, self._take = batch_events, take
         for stream in streams:
             check_source(stream)
@@ -186,9 +197,24 @@ class Pipeline:
         self._ahead = False  # the next batch is read while one runs
         self._frames: dict[int, DataFrame] = {}
         self.pushed: dict[int, PushReader] = {}
+        self._silences: dict[int, Silence] = {}  # of streams that are DataFrames
         self._door: Door | None = None
-        _open_folder(self.folder, setup)
-        ops = self.catalog.refresh().between(0, self.catalog.version)
+        self.log = SparkLog(self.folder / "spark")
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="kelda-sync")
+        self._hold, self.id = _open_folder(self.folder, setup)
+        try:
+            self._take_up()
+        except BaseException:
+            self.close()
+            raise
+
+    def _take_up(self) -> None:
+        """Go on where an earlier run was."""
+        self.log.mend()
+        begun = self.log.begun()
+        told = self.log.find(begun[-1], "catalog") if begun else None
+        self.catalog.refresh().check(int(told["version"]) if told else 0)
+        ops = self.catalog.between(0, self.catalog.version)
         self._route(ops)
         for op in ops:  # moves that a restart found half done
             if isinstance(op, Warm):
@@ -208,7 +234,7 @@ class Pipeline:
                 )
             op = self.planner.plan(spec)
             if sink is not None:
-                _open(sink, spec, self.folder).close()  # a mistake in it shows here
+                _open(sink, spec, self.folder, self.id).close()  # a mistake in it shows here
             self._enter([replace(op, sink=sink)])
 
     def register_all(self, specs: Sequence[QuerySpec]) -> None:
@@ -286,30 +312,33 @@ class Pipeline:
     def _last_read(self) -> int:
         """The last batch of which anything may have been read. The offsets of a batch are on disk before any
         of it is read; if that is done ahead, those of the batch before."""
-        begun = max(self._begun(), default=-1)
+        begun = max(self.log.begun(), default=-1)
         return begun + 1 if self._ahead and begun >= 0 and not self._ended.is_set() else begun
-
-    def _begun(self) -> list[int]:
-        """The batches whose offsets are in the checkpoint."""
-        offsets = (self.folder / "spark" / "offsets").glob("[0-9]*")
-        return [int(path.name) for path in offsets if path.name.isdigit()]
 
     def _remember(self) -> None:
         """Registrations survive a restart while they wait, too."""
         lines = [json.dumps([as_json(op) for op in waiting.ops]) for waiting in self._waiting]
+        lines.insert(0, json.dumps(len(lines)))
         whole(self.folder / "waiting", "".join(f"{line}\n" for line in lines).encode())
 
     def _recall(self) -> None:
         file = self.folder / "waiting"
-        for line in file.read_text().splitlines() if file.exists() else ():
-            ops = [from_json(data) for data in json.loads(line)]
+        if not self.catalog.version and not file.exists():
+            self._remember()  # so that it is known to be lost if it is not there
+        with reading(file):
+            count, *lines = file.read_text("utf-8").splitlines() or ["none"]
+            if json.loads(count) != len(lines):
+                raise ValueError("it is cut off")
+            kept = [[from_json(data) for data in json.loads(line)] for line in lines]
+        for ops in kept:
             if not any(name in self.queries for name in _Waiting(tuple(ops)).names):  # else it holds already
                 self._route(ops)
                 self._waiting.append(_Waiting(tuple(ops)))
 
     def _route(self, ops: Sequence[Op]) -> None:
         self.planner.route(ops)
-        self._routing.write(self.planner.routing)
+        with writing(self._routing.path):
+            self._routing.write(self.planner.routing)
 
     # -------------------------------------------------------------------- running
 
@@ -339,7 +368,7 @@ class Pipeline:
         self._near = near
         together = near and not frames and self._in_one_stage()
         self._ahead = together and all(map(_is_plain_file, self.run.setup.streams))
-        pushed = frozenset(self.pushed)
+        pushed = frozenset(self.pushed) | frozenset(self._silences)
         reading = Reading(
             self.run, self.batch_events, tasks, routing, near, pushed, frames, together, self._ahead
         )
@@ -347,7 +376,8 @@ class Pipeline:
             to_the_end = not frames and all(map(_ends_by_itself, self.run.setup.streams))
         # A task for each shard. More would be empty tasks, each with its commit to the state store.
         spark.conf.set("spark.sql.shuffle.partitions", "1" if together else str(self.run.setup.shards))
-        self.run.flag.touch()
+        with writing(self.run.flag):
+            self.run.flag.touch()
         try:
             spark.dataSource.register(source_for(reading))
             parcels = spark.readStream.format("kelda").load()
@@ -363,34 +393,36 @@ class Pipeline:
             )
             when: dict[str, Any] = {"availableNow": True} if to_the_end else {"processingTime": "0 seconds"}
             self._last = time.monotonic()
+            self._hear(self._silences)  # Spark's own start is no silence
             self._query = writer.trigger(**when).start()
         except Exception as problem:  # Spark raises many kinds; all become one of ours
             self.run.flag.unlink(missing_ok=True)
-            raise explain(problem) from problem
+            raise self._explained(problem) from problem
 
     def _in_one_stage(self) -> bool:
         """Whether one task may read and hand over to all shards: it reads in threads, which only the fast
         lane does side by side. A checkpoint keeps the number of partitions that it was begun with."""
-        if begun := self._begun():
-            last = self.folder / "spark" / "offsets" / str(max(begun))
-            about = json.loads(last.read_text().splitlines()[1])
-            return bool(about["conf"].get("spark.sql.shuffle.partitions") == "1")
+        if begun := self.log.begun():
+            return self.log.conf(begun[-1]).get("spark.sql.shuffle.partitions") == "1"
         return all(map(_is_fast, self.run.setup.streams))
 
     def open_pushed(self) -> None:
-        """What the application pushes is read in this process."""
+        """What the application pushes is read in this process, and here it is known who is silent."""
         with self._lock:  # one reader a stream, whoever pushes first
             for number, source in enumerate(self.run.setup.streams):
+                if number in self._frames and number not in self._silences and source.idle_ms is not None:
+                    self._silences[number] = Silence(number, source.idle_ms)
                 if number in self.pushed or number in self._frames:
                     continue
                 if read_address(source.path).scheme == "push":
                     reader = open_reader(source.path, source, number, spool=self.folder / "spool")
                     assert isinstance(reader, PushReader)
                     self.pushed[number] = reader
-            if self.pushed and self._door is None:
+            readers: dict[int, Reader] = {**self.pushed, **self._silences}
+            if readers and self._door is None:
                 from kelda.spark.source import DOOR
 
-                self._door = Door(self.folder / DOOR, self.pushed)
+                self._door = Door(self.folder / DOOR, readers)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until the streams have ended; raises what went wrong. False if time ran out before."""
@@ -404,7 +436,13 @@ class Pipeline:
                     return False
             return True
         except Exception as problem:
-            raise explain(problem) from problem
+            raise self._explained(problem) from problem
+
+    def _explained(self, problem: Exception) -> KeldaError:
+        """What went wrong, and if that is a file of the checkpoint, which."""
+        error = explain(problem)
+        known = type(error) is not KeldaError
+        return error if known else self.log.blamed(str(problem)) or error
 
     def stop(self) -> None:
         """Stop after the batch that is being taken, or without it."""
@@ -414,41 +452,64 @@ class Pipeline:
         except Exception as problem:
             raise explain(problem) from problem
         finally:
-            self.run.flag.unlink(missing_ok=True)
-            for sink in (*self._sinks.values(), *self._feeds.values()):
-                sink.close()
-            self._sinks.clear()
-            self._feeds.clear()
-            if self._door is not None:
-                self._door.close()
-            for reader in self.pushed.values():
-                reader.close()
+            self.close()
+
+    def close(self) -> None:
+        """Let go of the checkpoint and all files. Of a pipeline that runs, `stop` does so."""
+        self.run.flag.unlink(missing_ok=True)
+        for sink in (*self._sinks.values(), *self._feeds.values()):
+            sink.close()
+        self._sinks.clear()
+        self._feeds.clear()
+        if self._door is not None:
+            self._door.close()
+            self._door = None
+        for reader in self.pushed.values():
+            reader.close()
+        self._threads.shutdown()
+        self._hold.release()
 
     def _batch(self, results: DataFrame, batch: int) -> None:
         """The sink of the streaming query."""
         if not self._near:  # there executors may have joined or gone
             self._width.tell(results.sparkSession.sparkContext.defaultParallelism)
+        # While the tasks run. What Spark writes once, at its start, is made to last in any case.
+        early = self._remembered() or self.figures.batches < 2
+        syncing = self._threads.submit(self._sync) if early else None
         outcomes = self._outcomes(results)
+        content = self.log.content(batch)
         with self._lock:
             version = max((outcome.version for outcome in outcomes), default=self._stood)
             ops = self.catalog.refresh().between(self._stood, version)
             self.planner.stand(ops)
             self._stood = max(self._stood, version)
-            self._open_sinks(ops)
+            for sink in self._open_sinks(ops):
+                self.log.agree(sink.held, batch)
             merged = merge(outcomes, self.planner.standing)
         news = [outcome.news for outcome in outcomes]
+        if self._remembered() and (len(merged) or self._feeds):
+            if syncing is not None:
+                syncing.result()
+            self._sync()  # what the tasks have kept, too
         for name, sink in self._sinks.items():
             if mine := merged.of(name):
-                sink.write(batch, mine)
+                sink.write(batch, mine, content=content)
         if self._feeds and outcomes:
-            self._feed(batch, merged, news)
-        self._take(Batch(batch, merged, news, frozenset(self._sinks)))
+            self._feed(batch, merged, news, content)
+        self._take(Batch(batch, merged, news, frozenset(self._sinks), content))
+        read = news[0].read if news else {}
+        self._hear(n for n in self._silences if any(read.get(self.run.setup.streams[n].iri, ())))
         with self._lock:
             self._settle(batch, news)
             self._done = batch
             self._count(batch, outcomes, len(merged))
         if outcomes and all(outcome.news.ended for outcome in outcomes):
             self._ended.set()
+
+    def _hear(self, streams: Iterable[int]) -> None:
+        """These DataFrames are not silent."""
+        for number in streams:
+            self._silences[number].heard()
 
     def _outcomes(self, results: DataFrame) -> list[Outcome]:
         """What the shards say, in their order. If a host dies before it was heard, Spark runs the batch
@@ -470,26 +531,40 @@ class Pipeline:
         assert isinstance(at, AtHost)
         return at.fetch(self.run)
 
-    def _open_sinks(self, ops: Sequence[Op]) -> None:
+    def _remembered(self) -> bool:
+        """Whether somebody knows of batches who would be ahead of a log that lost its end."""
+        lasting = [sink for sink in self._sinks.values() if not isinstance(sink, NullSink)]
+        return self._taker_remembers or bool(lasting or self._feeds)
+
+    def _sync(self) -> None:
+        """Have Spark's log on the disk: what a sink has, the log must know after a power failure."""
+        self.log.sync(state=self._near)
+
+    def _open_sinks(self, ops: Sequence[Op]) -> list[Sink]:
+        """The sinks and feeds that operations ask for."""
+        opened: list[Sink] = []
         for op in ops:
             if isinstance(op, Register) and op.sink is not None:
-                self._sinks[op.name] = _open(op.sink, op.spec, self.folder)
+                self._sinks[op.name] = _open(op.sink, op.spec, self.folder, self.id)
+                opened.append(self._sinks[op.name])
             elif isinstance(op, Drop) and op.name in self._sinks:
                 self._sinks.pop(op.name).close()
             if isinstance(op, Register):
-                run = json.loads((self.folder / "kelda.json").read_text())["id"]
                 for stream in self.run.setup.fed_by(op.name):
                     number = self.run.setup.streams.index(stream)
-                    self._feeds[op.name] = StreamSink(self.run.fed(number), query=op.name, run=run)
+                    feed = StreamSink(self.run.fed(number), query=op.name, run=self.id)
+                    self._feeds[op.name] = feed
+                    opened.append(feed)
+        return opened
 
-    def _feed(self, batch: int, merged: Merged, news: list[News]) -> None:
+    def _feed(self, batch: int, merged: Merged, news: list[News], content: str) -> None:
         """Answers that are elements of streams, with the time up to which their queries have reported."""
         for name, sink in self._feeds.items():
             level = self.planner.levels[name]
             reported = min(n.reported[level] for n in news if level < len(n.reported))
             if all(n.level_ended(level) for n in news):
                 reported = FOREVER
-            sink.write(batch, merged.of(name), reported)
+            sink.write(batch, merged.of(name), reported, content=content)
 
     def _count(self, batch: int, outcomes: list[Outcome], answers: int) -> None:
         now, figures = time.monotonic(), self.figures
@@ -537,10 +612,10 @@ class Pipeline:
                     self._enter([Switch(name, move.shard)])
 
 
-def _open(sink: str, spec: QuerySpec, folder: Path) -> Sink:
-    run = json.loads((folder / "kelda.json").read_text())["id"]
+def _open(sink: str, spec: QuerySpec, folder: Path, run: str) -> Sink:
     shape = shape_of(parse_spec(spec), None if spec.output is None else Output(spec.output))
-    return open_sink(sink, query=spec.name, shape=shape, run=run, ledger=folder / "sinks" / spec.name)
+    ledger = folder / "sinks" / file_name(spec.name)
+    return open_sink(sink, query=spec.name, shape=shape, run=run, ledger=ledger)
 
 
 def _is_fast(stream: StreamSource) -> bool:
@@ -573,21 +648,42 @@ def _absolute(stream: StreamSource) -> StreamSource:
     return replace(stream, path=absolute(stream.path), mapping=mapping)
 
 
-def _open_folder(folder: Path, setup: Setup) -> None:
-    """The checkpoint folder is new, or that of the same streams, graphs and shards."""
-    folder.mkdir(parents=True, exist_ok=True)
-    mine = hashlib.sha256(repr(setup).encode()).hexdigest()
+def _open_folder(folder: Path, setup: Setup) -> tuple[Hold, str]:
+    """The checkpoint folder is new, or that of the same streams, graphs and shards; it is ours from now on.
+    Returns its id, too."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     file = folder / "kelda.json"
-    if file.exists():
-        if json.loads(file.read_text())["setup"] != mine:
+    _refuse_others(file)
+    hold = Hold(folder)
+    try:
+        _refuse_others(file)
+        mine = hashlib.sha256(repr(setup).encode()).hexdigest()
+        if not file.exists():
+            whole(file, json.dumps({"setup": mine, "id": uuid.uuid4().hex}).encode())
+        with reading(file):
+            about = json.loads(file.read_text("utf-8"))
+            made_with, id = str(about["setup"]), str(about["id"])
+        if made_with != mine:
             raise UsageError(
                 f"the checkpoint {folder} belongs to another job (other streams, graphs or shards); "
                 "use another folder, or delete this one to start from the beginning"
             )
-    elif any(not path.name.startswith(".") for path in folder.iterdir()):  # a dot: half written, by a kill
-        raise UsageError(f"{folder} is not empty and not a checkpoint of Kelda; use another folder")
-    else:
-        whole(file, json.dumps({"setup": mine, "id": uuid.uuid4().hex}).encode())
-    tighten(folder)
-    for flag in folder.glob("running-*"):  # of a run that was killed
-        flag.unlink(missing_ok=True)
+        tighten(folder)
+        for flag in folder.glob("running-*"):  # of a run that was killed: those that live hold the folder
+            flag.unlink(missing_ok=True)
+    except BaseException:
+        hold.release()
+        raise
+    return hold, id
+
+
+def _refuse_others(file: Path) -> None:
+    """Refuse a folder that is neither empty nor a checkpoint. What begins with a dot may be of one that was
+    killed when it began."""
+    with reading(file.parent):
+        if not file.exists() and any(not path.name.startswith(".") for path in file.parent.iterdir()):
+            raise UsageError(
+                f"{file.parent} is not empty and not a checkpoint of Kelda (it has no {file.name}); "
+                "use another folder"
+            )

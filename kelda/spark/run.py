@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import queue
 import shutil
 import tempfile
@@ -16,7 +15,10 @@ from kelda.engine.answer import Answer
 from kelda.errors import InputError, UsageError
 from kelda.runner.files import refusal
 from kelda.runner.job import Job
+from kelda.runner.kept import reading, writing
 from kelda.runner.progress import NoProgress, Progress, ShowsBatches
+from kelda.runner.sinks.content import Held, has
+from kelda.runner.sinks.durable import replace_file
 from kelda.shards.shard import News
 from kelda.spark.pipeline import Batch, Pipeline
 
@@ -42,10 +44,21 @@ def run(
     folder = Path(checkpoint or tempfile.mkdtemp(prefix="kelda-checkpoint-")).absolute()
     handover = Handover()
     try:
-        pipeline = pipeline_of(job, folder, shards=shards, balance=balance, take=handover.take)
-        ledger = Ledger(folder, job)
-        if not pipeline.queries:
-            pipeline.register_all(job.queries)
+        pipeline = pipeline_of(
+            job,
+            folder,
+            shards=shards,
+            balance=balance,
+            take=handover.take,
+            remembers=checkpoint is not None,
+        )
+        try:
+            ledger = Ledger(folder, job, lasting=checkpoint is not None)
+            if not pipeline.queries:
+                pipeline.register_all(job.queries)
+        except BaseException:
+            pipeline.close()
+            raise
     except BaseException:
         if checkpoint is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -56,7 +69,13 @@ def run(
 
 
 def pipeline_of(
-    job: Job, folder: Path, *, shards: int, balance: str, take: Callable[[Batch], None] = lambda batch: None
+    job: Job,
+    folder: Path,
+    *,
+    shards: int,
+    balance: str,
+    take: Callable[[Batch], None] = lambda batch: None,
+    remembers: bool = False,
 ) -> Pipeline:
     """The pipeline that a job asks for, with its checkpoint in the folder; without its queries yet."""
     return Pipeline(
@@ -68,6 +87,7 @@ def pipeline_of(
         balance=balance,
         batch_events=job.batch_events,
         take=take,
+        remembers=remembers,
     )
 
 
@@ -153,29 +173,34 @@ class Handover:
 
 
 class Ledger:
-    """What was taken, kept in the checkpoint folder: whose job it is, the last batch, how much of it."""
+    """What was taken, kept in the checkpoint folder: whose job it is, the last batch, what was in it, and how
+    much of it was taken."""
 
-    def __init__(self, folder: Path, job: Job) -> None:
+    def __init__(self, folder: Path, job: Job, *, lasting: bool = True) -> None:
+        self._lasting = lasting
         self._file = folder / "taken.json"
         self._job = hashlib.sha256(repr(job).encode()).hexdigest()
-        self._batch, self._answers = -1, 0
+        self._held, self._answers = Held(where=str(self._file)), 0
         if self._file.exists():
-            kept = json.loads(self._file.read_text())
-            if kept["job"] != self._job:
+            with reading(self._file):
+                kept = json.loads(self._file.read_text("utf-8"))
+                whose = kept["job"]
+                self._held = self._held._replace(batch=int(kept["batch"]), content=kept["content"])
+                self._answers = int(kept["answers"])
+            if whose != self._job:
                 raise UsageError(
                     f"the checkpoint {folder} belongs to another job (other queries, streams or settings); "
                     "use another folder, or delete this one to start from the beginning"
                 )
-            self._batch, self._answers = kept["batch"], kept["answers"]
         else:
             self._keep()
 
     def hand_out(self, batch: Batch) -> Iterator[Answer]:
         """The answers of a batch that were not taken before; notes them as taken."""
-        if batch.id < self._batch:
+        if not has(self._held, batch.id, batch.content):
+            self._held, self._answers = self._held._replace(batch=batch.id, content=batch.content), 0
+        elif batch.id < self._held.batch:
             return
-        if batch.id > self._batch:
-            self._batch, self._answers = batch.id, 0
         try:
             for answer in batch.answers[self._answers :]:
                 self._answers += 1
@@ -184,10 +209,12 @@ class Ledger:
             self._keep()
 
     def _keep(self) -> None:
-        kept = {"job": self._job, "batch": self._batch, "answers": self._answers}
-        beside = self._file.with_suffix(".new")
-        beside.write_text(json.dumps(kept))
-        os.replace(beside, self._file)
+        if not self._lasting:  # the folder goes with the run
+            return
+        held = {"batch": self._held.batch, "content": self._held.content}
+        kept = {"job": self._job, **held, "answers": self._answers}
+        with writing(self._file):
+            replace_file(self._file, json.dumps(kept).encode())
 
 
 def tell(progress: Progress, all_news: list[News]) -> None:

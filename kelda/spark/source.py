@@ -102,7 +102,8 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _mine(self) -> list[tuple[int, StreamSource]]:
         """The streams that are read here, with their places among all streams."""
         streams = enumerate(self.reading.run.setup.streams)
-        return [(i, source) for i, source in streams if i not in self.reading.frames]
+        frames = self.reading.frames - self.reading.pushed  # of the others only their silence is told here
+        return [(i, source) for i, source in streams if i not in frames]
 
     def _keys(self) -> list[str]:
         return [source.iri for _, source in self._mine()]

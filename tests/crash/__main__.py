@@ -1,7 +1,8 @@
 """Kill real processes under load: python -m tests.crash --rounds 20 [--only KIND] [--seed N].
 
 For each kind of process, so many of them are killed with SIGKILL at random moments, several in one
-application. The answers in the files of the sinks, as bags, must be those of a run without Spark.
+application. The answers in the files of the sinks, as bags, must be those of a run without Spark. With
+`power` the driver is killed, and files that nobody had synced are lost.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kelda.spark.pipeline import Batch
 from tests.crash import load
+from tests.crash.power import note_syncs
 
 
 def main(folder: str, out: str, master: str, batch_events: str) -> None:
@@ -19,6 +20,7 @@ def main(folder: str, out: str, master: str, batch_events: str) -> None:
         told = {"batch": batch.id, "events": figures.events, "seconds": round(figures.batch_seconds, 3)}
         print(json.dumps(told | {"rebuilt": figures.rebuilt}), flush=True)
 
+    note_syncs()
     pipeline = load.pipeline(load.job(Path(folder)), Path(out), int(batch_events), say)
     pipeline.start(master)
     try:

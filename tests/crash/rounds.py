@@ -18,9 +18,10 @@ from pathlib import Path
 
 from tests.crash import load
 from tests.crash.cluster import Cluster
+from tests.crash.power import SYNCED, lose
 from tests.crash.processes import MARK, Process, marked
 
-KINDS = ("worker", "host", "driver", "executor", "standalone")
+KINDS = ("worker", "host", "driver", "power", "executor", "standalone")
 ON_CLUSTER = ("executor", "standalone")
 PATIENCE = 900.0  # seconds without a batch: something hangs (a busy machine may take minutes to start Spark)
 
@@ -123,6 +124,7 @@ class Rounds:
             else:
                 places, environment, master = [], os.environ | {MARK: mark}, "local[2]"
             environment["KELDA_SPARK_LOG"] = str(out / "spark.log")
+            self.out, environment[SYNCED] = out, str(out / "synced")
             command = [sys.executable, "-m", "tests.crash.driver", str(streams), str(out), master]
             driver = Driver([*command, str(self.batch_events)], environment, out / "driver.log")
             self._rounds(driver, mark, cluster, places)
@@ -143,8 +145,10 @@ class Rounds:
             batch = int(str(told["batch"]))
             if batch < due or self.done >= self.wanted:
                 continue
-            time.sleep(self.draw.uniform(0, 1.5 * min(pace, 5.0)))
             kind = self.kind
+            # Most that is not synced is written just behind a batch.
+            soon = kind == "power" and self.draw.random() < 0.7
+            time.sleep(self.draw.uniform(0, 0.2 if soon else 1.5 * min(pace, 5.0)))
             killed = self._kill(kind, driver, mark, cluster, places)
             if not killed:
                 continue
@@ -155,7 +159,7 @@ class Rounds:
                 f"(shards stood up {self.rebuilt} times before)"
             )
             due = batch + self.draw.randint(2, 4)
-            if kind == "driver":
+            if kind in ("driver", "power"):
                 self._start(driver)
                 due, rebuilt = batch + self.draw.randint(0, 4), 0
         code = driver.process.wait(60)
@@ -171,11 +175,14 @@ class Rounds:
         self, kind: str, driver: Driver, mark: str, cluster: Cluster | None, places: list[int]
     ) -> list[Process] | None:
         """Something of a kind; None if there was nothing, such as at the very end."""
-        if kind == "driver":
+        if kind in ("driver", "power"):
             gone = [p for p in marked(mark) if p.kind in ("driver", "jvm")]
             killed = [p for p in gone if p.kill()]
             driver.process.wait()
             self._wait_until_gone(mark)
+            if kind == "power":
+                fates = lose(self.out / "checkpoint", self.out / "synced", self.draw)
+                self.say(f"lost: {', '.join(fates) or 'nothing'}")
             return killed
         if kind == "standalone":
             assert cluster is not None

@@ -24,7 +24,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
 
 import kelda
 from kelda.engine.answer import Answer
-from kelda.errors import EnvironmentProblem, UsageError
+from kelda.errors import CheckpointError, EnvironmentProblem, UsageError
 from kelda.lang import parse
 from kelda.lang.algebra import Output
 from kelda.rdf.framing import read_events
@@ -351,7 +351,7 @@ def test_what_is_no_file_or_journal_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a plain file"):
         open_sink("ndjson:/dev/null", query="q")
     (tmp_path / "answers.ndjson.kelda-batches").write_text("[1]")
-    with pytest.raises(UsageError, match="not a journal"):
+    with pytest.raises(CheckpointError, match="not a journal"):
         opened(tmp_path, "answers.ndjson")
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot"):
@@ -508,7 +508,7 @@ def test_callback_goes_on_at_the_call_that_failed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="another run"):
         CallbackSink(call, tmp_path / "ledger", run="two")
     (tmp_path / "ledger").write_text("what?")
-    with pytest.raises(UsageError, match="not a ledger"):
+    with pytest.raises(CheckpointError, match="not a ledger"):
         CallbackSink(call, tmp_path / "ledger")
 
 

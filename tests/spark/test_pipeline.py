@@ -295,10 +295,12 @@ def test_a_query_that_was_refused_can_be_registered_when_it_is_mended(tmp_path: 
             call("r")
     with pytest.raises(UsageError, match="cannot move"):
         pipeline.move("q", 1)
+    pipeline.close()
 
     again = Pipeline(job.streams, tmp_path / "checkpoint", shards=2)
     assert again.queries == ["q"] and "over 2 shards by ?o" in again.explain("q")
     again.drop("q")
+    again.close()
     assert Pipeline(job.streams, tmp_path / "checkpoint", shards=2).queries == []
 
 
@@ -314,7 +316,10 @@ class Results:
 
 def test_the_source_learns_how_wide_the_cluster_is(tmp_path: Path) -> None:
     pipeline = Pipeline([StreamSource("http://ex/s", "push:", format="tsnt")], tmp_path)
+    offsets = tmp_path / "spark" / "offsets"
+    offsets.mkdir(parents=True)
     for batch, cores in enumerate((2, 2, 6, 4)):  # executors join and leave
+        (offsets / str(batch)).write_text("v1\n{}\n{}")  # as Spark does before
         pipeline._batch(Results(cores), batch)  # type: ignore[arg-type]
         assert width_in(tmp_path, 1) == cores
 

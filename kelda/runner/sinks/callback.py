@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kelda.engine.answer import Answer
+from kelda.runner.sinks.content import Held
 from kelda.runner.sinks.ledger import Ledger
 
 
@@ -17,8 +18,12 @@ class CallbackSink:
     def __init__(self, call: Callable[[Answer], None], ledger: Path | None, *, run: str = "") -> None:
         self._call, self._ledger = call, Ledger(ledger, run)
 
-    def write(self, batch: int, answers: Sequence[Answer]) -> None:
-        untold = self._ledger.untold(batch, answers)
+    @property
+    def held(self) -> Held:
+        return self._ledger.held
+
+    def write(self, batch: int, answers: Sequence[Answer], *, content: str | None = None) -> None:
+        untold = self._ledger.untold(batch, answers, content)
         for answer in untold:
             self._call(answer)
             self._ledger.note()

@@ -10,6 +10,7 @@ from typing import TextIO
 from kelda.engine.answer import Answer
 from kelda.errors import UsageError
 from kelda.runner.formats import Shape
+from kelda.runner.sinks.content import Held
 from kelda.runner.sinks.ledger import Ledger
 from kelda.runner.tables import table
 
@@ -37,8 +38,12 @@ class ConsoleSink:
         self._out = out
         self._ledger = Ledger(ledger, run)
 
-    def write(self, batch: int, answers: Sequence[Answer]) -> None:
-        untold = self._ledger.untold(batch, answers)
+    @property
+    def held(self) -> Held:
+        return self._ledger.held
+
+    def write(self, batch: int, answers: Sequence[Answer], *, content: str | None = None) -> None:
+        untold = self._ledger.untold(batch, answers, content)
         for start in range(0, len(untold), BLOCK_ROWS):
             block = untold[start : start + BLOCK_ROWS]
             self._print(block)

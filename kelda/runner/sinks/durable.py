@@ -14,7 +14,7 @@ from kelda.errors import EnvironmentProblem, UsageError
 def replace_file(path: Path, data: bytes) -> None:
     """Put `data` in the place of `path`: at any moment the file is the old one or the new one, whole."""
     beside = path.with_name(temporary_name(path.name))
-    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
         write_all(file, data, 0)
         os.fsync(file)

@@ -17,8 +17,10 @@ from pathlib import Path
 from kelda.engine.answer import Answer
 from kelda.errors import UsageError
 from kelda.runner.formats import Format, columns_in
+from kelda.runner.kept import writing
+from kelda.runner.sinks.content import Held, has
 from kelda.runner.sinks.durable import explained, make_folder, open_locked, write_all
-from kelda.runner.sinks.journal import JOURNAL, Journal
+from kelda.runner.sinks.journal import JOURNAL, Journal, Page
 from kelda.runner.sinks.sink import Existing
 
 
@@ -38,7 +40,8 @@ class FileSink:
         self._file = open_locked(self.path, os.O_RDWR | os.O_CREAT)
         try:
             self._journal = Journal(self.path.with_name(self.path.name + JOURNAL))
-            self._begin(query, run, existing)
+            with writing(self.path):
+                self._begin(query, run, existing)
         except BaseException:
             self.close()
             raise
@@ -75,9 +78,16 @@ class FileSink:
                 "(another header, or no newline at the end); write somewhere else"
             )
 
-    def write(self, batch: int, answers: Sequence[Answer]) -> None:
+    @property
+    def held(self) -> Held:
+        return self._held(self._journal.now())
+
+    def _held(self, page: Page) -> Held:
+        return Held(page.batch, page.content, str(self.path))
+
+    def write(self, batch: int, answers: Sequence[Answer], *, content: str | None = None) -> None:
         page = self._journal.now()
-        if batch <= page.batch or not answers:
+        if has(self._held(page), batch, content) or not answers:
             return
         columns = self.format.columns = (
             columns_in(answers) if self.format.columns is None else self.format.columns
@@ -89,7 +99,8 @@ class FileSink:
             os.ftruncate(self._file, page.bytes)
             write_all(self._file, data, page.bytes)
             os.fsync(self._file)
-            self._journal.keep(replace(page, batch=batch, bytes=page.bytes + len(data), columns=columns))
+            end = page.bytes + len(data)
+            self._journal.keep(replace(page, batch=batch, content=content, bytes=end, columns=columns))
 
     def close(self) -> None:
         if self._file >= 0:

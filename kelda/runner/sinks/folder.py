@@ -15,8 +15,10 @@ from pathlib import Path
 from kelda.engine.answer import Answer
 from kelda.errors import UsageError
 from kelda.runner.formats import Format, columns_in
+from kelda.runner.kept import writing
+from kelda.runner.sinks.content import Held, has
 from kelda.runner.sinks.durable import explained, make_folder, open_locked, replace_file
-from kelda.runner.sinks.journal import JOURNAL, Journal
+from kelda.runner.sinks.journal import JOURNAL, Journal, Page
 from kelda.runner.sinks.sink import Existing
 
 _BATCH = re.compile(r"([0-9]{12,})\.[a-z]+")
@@ -34,7 +36,8 @@ class FolderSink:
         self._lock = open_locked(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             self._journal = Journal(self.folder / JOURNAL)
-            self._begin(query, run, existing)
+            with writing(self.folder):
+                self._begin(query, run, existing)
         except BaseException:
             self.close()
             raise
@@ -66,15 +69,22 @@ class FolderSink:
         """Where a batch is."""
         return self.folder / f"{batch:012d}{self.format.suffix}"
 
-    def write(self, batch: int, answers: Sequence[Answer]) -> None:
-        if answers:
-            self._put(batch, answers, None)
+    @property
+    def held(self) -> Held:
+        return self._held(self._journal.now())
 
-    def _put(self, batch: int, answers: Sequence[Answer], time: int | None) -> None:
+    def _held(self, page: Page) -> Held:
+        return Held(page.batch, page.content, str(self.folder))
+
+    def write(self, batch: int, answers: Sequence[Answer], *, content: str | None = None) -> None:
+        if answers:
+            self._put(batch, answers, None, content)
+
+    def _put(self, batch: int, answers: Sequence[Answer], time: int | None, content: str | None) -> None:
         page = self._journal.now()
-        if batch <= page.batch:
+        if has(self._held(page), batch, content):
             return
-        page = replace(page, batch=batch, time=time)
+        page = replace(page, batch=batch, content=content, time=time)
         if answers:
             if self.format.columns is None:
                 self.format.columns = columns_in(answers)

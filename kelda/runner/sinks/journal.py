@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from kelda.errors import UsageError
+from kelda.errors import CheckpointError, UsageError
 from kelda.runner.sinks.durable import replace_file
 from kelda.runner.sinks.sink import Existing
 
@@ -25,6 +25,7 @@ class Page:
     query: str
     run: str = ""
     batch: int = -1
+    content: str | None = None  # of that batch
     bytes: int = 0  # of a file: where the last batch ends
     columns: tuple[str, ...] | None = None  # None: not known yet
     time: int | None = None  # of a stream: up to when the query has reported
@@ -39,16 +40,23 @@ class Journal:
     def page(self) -> Page | None:
         """What it says; None if there is none."""
         try:
-            text = self.path.read_text(encoding="utf-8")
+            data = self.path.read_bytes()
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise CheckpointError(
+                f"cannot read {self.path}: {error.strerror}; put it back from a copy, with what it is beside"
+            ) from error
         try:
-            kept = json.loads(text)
+            kept = json.loads(data)
             columns = kept.pop("columns")
+            if not (isinstance(kept["batch"], int) and isinstance(kept["bytes"], int)):
+                raise TypeError("its numbers are none")
             return Page(**kept, columns=None if columns is None else tuple(columns))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise UsageError(
-                f"{self.path} is not a journal of Kelda: {error}; move it away, with what it is beside"
+            raise CheckpointError(
+                f"{self.path} is broken, or not a journal of Kelda ({error}); put it back from a copy, "
+                "or move it away, with what it is beside"
             ) from error
 
     def now(self) -> Page:
@@ -87,4 +95,4 @@ class Journal:
             )
         if existing == "overwrite" or page is None:
             return Page(query, run), True
-        return replace(page, query=query, run=run, batch=-1), True
+        return replace(page, query=query, run=run, batch=-1, content=None), True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kelda.engine.answer import Answer
+from kelda.runner.sinks.content import Held, has
 
 
 class NullSink:
@@ -12,11 +13,11 @@ class NullSink:
 
     def __init__(self) -> None:
         self.count = 0
-        self._batch = -1
+        self.held = Held()
 
-    def write(self, batch: int, answers: Sequence[Answer]) -> None:
-        if batch > self._batch:
-            self._batch, self.count = batch, self.count + len(answers)
+    def write(self, batch: int, answers: Sequence[Answer], *, content: str | None = None) -> None:
+        if not has(self.held, batch, content):
+            self.held, self.count = Held(batch, content), self.count + len(answers)
 
     def close(self) -> None:
         """There is nothing to let go of."""

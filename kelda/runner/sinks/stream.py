@@ -39,7 +39,14 @@ class StreamSink(FolderSink):
         format = Messages(sign=sign, time_predicate=time_predicate)
         super().__init__(folder, format, query=query, run=run, existing=existing)
 
-    def write(self, batch: int, answers: Sequence[Answer], reported: int | None = None) -> None:
+    def write(
+        self,
+        batch: int,
+        answers: Sequence[Answer],
+        reported: int | None = None,
+        *,
+        content: str | None = None,
+    ) -> None:
         """Take the answers of a batch, with which the query has reported up to `reported`. Without it
         the heart-beat is the time of the last answer, and stands still while there is none."""
         before = self._journal.now().time
@@ -47,7 +54,7 @@ class StreamSink(FolderSink):
         times += [time for time in (before, reported) if time is not None]
         beat = max(times, default=None)
         if answers or beat != before:
-            self._put(batch, answers, beat)
+            self._put(batch, answers, beat, content)
 
 
 def heartbeat(folder: str | Path) -> int | None:

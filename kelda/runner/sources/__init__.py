@@ -18,15 +18,14 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from kelda.errors import UsageError
 from kelda.rdf.framing import RECORDS, framing_of, guess_format
+from kelda.runner.file_names import readable_name
 from kelda.runner.job import StreamSource
 from kelda.runner.sources.address import LOCAL, Address, read_address
 from kelda.runner.sources.file import FileReader
@@ -223,7 +222,7 @@ def open_reader(
     if source.rate is not None:
         # Short pieces, so that a slow stream is slow evenly.
         piece_records = max(1, min(piece_records, source.rate // 10))
-    own = spool / _folder_name(source.iri)
+    own = spool / readable_name(source.iri)
     reader = open_scheme(Opening(address, source, number, own, max(1, piece_records), now, spots))
     if source.idle_ms is not None:
         reader = SayingWhenIdle(reader, number, source.idle_ms, now=now)
@@ -259,13 +258,3 @@ def push_reader(reader: Reader) -> PushReader:
     if not isinstance(inner, PushReader):
         raise UsageError("the stream is not pushed on: its address would have to be push:")
     return inner
-
-
-def _folder_name(iri: str) -> str:
-    """A name that a person knows again, and that no other stream has.
-
-    >>> _folder_name("http://example.org/streams/gps")
-    'streams-gps-aafcd212'
-    """
-    readable = "-".join(re.findall(r"\w+", iri, re.ASCII)[-2:])[-40:]
-    return f"{readable}-{zlib.crc32(iri.encode()):08x}"

@@ -20,6 +20,7 @@ from pathlib import Path
 from kelda.errors import InputError, UsageError
 from kelda.rdf.framing import RECORDS, guess_format
 from kelda.runner.job import StreamSource
+from kelda.runner.kept import reading
 from kelda.runner.sources.file import FileReader, Taken
 from kelda.runner.sources.reader import Now, Offset, Piece, wall
 
@@ -211,11 +212,12 @@ class FolderReader:
         self._log.parent.mkdir(parents=True, exist_ok=True)
         if not self._log.exists():
             return []
-        text = self._log.read_bytes()
-        whole = text.rfind(b"\n") + 1
-        if whole < len(text):
-            os.truncate(self._log, whole)  # a line that was being written when the process died
-        return [(name, size) for name, size in map(json.loads, text[:whole].splitlines())]
+        with reading(self._log):
+            text = self._log.read_bytes()
+            whole = text.rfind(b"\n") + 1
+            if whole < len(text):
+                os.truncate(self._log, whole)  # a line that was being written when the process died
+            return [(name, size) for name, size in map(json.loads, text[:whole].splitlines())]
 
     def _guess(self) -> str:
         try:

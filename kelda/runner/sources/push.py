@@ -3,7 +3,8 @@
     reader = open_reader("push:", StreamSource("http://ex/s", "push:", "tsnt"), 0, spool=folder)
     reader.push("1000\\t<http://ex/ann> <http://ex/in> <http://ex/lab> .")
 
-What was pushed is on disk when `push` returns, and stays there until it is committed. At most
+What was pushed is in a file when `push` returns, which survives the process (the machine's losing power only
+from when it is read), and stays there until it is committed. At most
 `max_waiting` records wait; then `push` waits too, or raises `BusyError`, as its caller wants.
 """
 

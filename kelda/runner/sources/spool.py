@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from kelda.errors import InputError
 from kelda.rdf.framings.base import Chunk
+from kelda.runner.kept import reading, writing
 from kelda.runner.sources.cutter import Place, Step
 from kelda.runner.sources.reader import Offset, Piece
 
@@ -46,7 +47,8 @@ class Spool:
         self._entries: list[_Entry] = []
         self._file, self._at = -1, 0  # the segment that is written, and where it ends
         self._synced = True
-        folder.mkdir(parents=True, exist_ok=True)
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         self._committed = 0  # records
         self._open()
 
@@ -209,7 +211,7 @@ class Spool:
         """Find what an earlier process left."""
         segments = sorted(self.folder.glob("*.spool"))
         for segment in segments:
-            with segment.open("rb") as file:
+            with reading(segment), segment.open("rb") as file:
                 at = 0
                 while body := _body(file.read(_FRAME.size), file):
                     about, _ = _unpacked(body)
@@ -221,7 +223,7 @@ class Spool:
                     at += _FRAME.size + len(body)
                 size = segment.stat().st_size
             if at < size:
-                if segment != segments[-1]:
+                if segment != segments[-1] or _goes_on(segment, at, size):
                     raise InputError(
                         f"{segment} is broken at byte {at:,}: restore it, or delete the whole spool"
                     )
@@ -253,6 +255,14 @@ def _body(frame: bytes, file: BinaryIO) -> bytes | None:
     size, crc = _FRAME.unpack(frame)
     body = file.read(size)
     return body if len(body) == size and zlib.crc32(body) == crc else None
+
+
+def _goes_on(segment: Path, at: int, size: int) -> bool:
+    """Whether something follows the entry at `at`, which is not whole: then it was not being written."""
+    with segment.open("rb") as file:
+        file.seek(at)
+        frame = file.read(_FRAME.size)
+    return len(frame) == _FRAME.size and at + _FRAME.size + int(_FRAME.unpack(frame)[0]) < size
 
 
 def _unpacked(body: bytes) -> tuple[dict[str, Any], Chunk]:
