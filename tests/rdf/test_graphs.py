@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from pyoxigraph import BlankNode, DefaultGraph, NamedNode
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad
 
 from kelda.errors import InputError, UsageError
 from kelda.rdf.exact import Needs
@@ -139,3 +139,15 @@ def test_a_broken_line_is_named(tmp_path, bad):
     path.write_text(f"<a:s> <a:p> <a:o> .\n<a:s> <a:p> _:b .\n{bad}\n<a:s> <a:p> <a:o2> .\n")
     with pytest.raises(InputError, match=r"g\.nt, line 3"):
         load(path)
+
+
+def test_what_the_literals_of_a_store_need() -> None:
+    def needs(text: str, datatype: str) -> Needs:
+        literal = Literal(text, datatype=NamedNode("http://www.w3.org/2001/XMLSchema#" + datatype))
+        return GraphStore([Quad(NamedNode("http://ex/s"), NamedNode("http://ex/p"), literal)]).needs
+
+    assert needs("7", "integer") == needs("a", "string") == needs("1.5", "decimal") == Needs.NOTHING
+    assert needs("true", "boolean") == needs("2020-01-01T00:00:00Z", "dateTime") == Needs.NOTHING
+    assert needs("07", "integer") == needs("7", "int") == Needs.SPELLING
+    assert needs("2020-01-01T00:00:00", "dateTime") == Needs.ZONES
+    assert needs("99999999999999999999", "integer") == needs("0.5", "double") == Needs.SUMS
