@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.made-from-pyproject
 SHELL  := /bin/bash
 
 .DEFAULT_GOAL := help
-.PHONY: help venv warm demo test test-spark crash elastic check conformance oracle oracle-deps bench bench-full bench-parts bench-parse clean jdk
+.PHONY: help venv warm demo test test-spark crash fuzz elastic check conformance oracle oracle-deps bench bench-full bench-parts bench-parse clean jdk
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ test-spark: jdk ## the tests of the Spark pipeline only
 
 crash: jdk ## kill processes under load and compare the answers (about half an hour)
 	$(BIN)/python -m tests.crash --rounds 20
+
+fuzz: $(STAMP) ## odd bytes by every runner, thousands of them (KELDA_CASES=n for another number)
+	KELDA_RANDOM=1 KELDA_CASES=$${KELDA_CASES:-7000} $(BIN)/python -m pytest tests/runner/test_bytes.py
 
 elastic: jdk ## workers join and leave under load; writes docs/elastic.svg
 	$(BIN)/python -m bench.elastic

@@ -26,7 +26,7 @@ from kelda.cli.progress import RunProgress
 from kelda.cli.query import how_to_go_on
 from kelda.doctor import find_java
 from kelda.engine.answer import Answer
-from kelda.errors import KeldaError, UsageError
+from kelda.errors import InputError, KeldaError, UsageError
 from kelda.rdf.event import Reject
 
 ROOT = Path(__file__).parent.parent
@@ -623,3 +623,38 @@ def test_a_mapping_that_is_wrong_is_refused_before_spark_starts(tmp_path, monkey
         result = query(*arguments, runner="spark")
         assert isinstance(result.exception, UsageError), result.exception
         assert "mapping" in str(result.exception)
+
+
+def test_a_stream_of_which_all_was_rejected_is_no_success(tmp_path):
+    bad = tmp_path / "bad.tsnt"
+    bad.write_text("1000 <http://ex/a> <http://ex/p> <http://ex/o> .\nnonsense\n")
+    given = [EXAMPLES / "in-the-lab.rq", "--stream", f"http://example.org/sightings={bad}"]
+    for runner in ("inprocess", "reference"):
+        result = query(*given, runner=runner)
+        assert isinstance(result.exception, InputError) and result.exception.exit_code == 3
+        assert "0 events, 2 rejects" in result.stderr  # the summary, before the error
+        said = str(result.exception)
+        assert "nothing of <http://example.org/sightings> could be read" in said
+        assert (
+            "line 1" in said
+            and "a TAB" in said
+            and "1000 <http://ex/a>" in said
+            and "--stream-format" in said
+        )
+    bad.write_text("nonsense\n1000\t<http://ex/a> <http://ex/p> <http://ex/o> .\n")
+    assert query(*given).exit_code == 0
+    bad.write_text("")
+    assert query(*given).exit_code == 0
+
+
+def test_the_length_of_records_can_be_limited(tmp_path):
+    stream = tmp_path / "s.tsnt"
+    stream.write_text(
+        f'1000\t<http://ex/a> <http://ex/p> "{"x" * 300}" .\n2000\t<http://ex/a> <http://ex/p> 1 .\n'
+    )
+    given = [EXAMPLES / "in-the-lab.rq", "--stream", f"http://example.org/sightings={stream}"]
+    assert "300" not in query(*given).stderr
+    result = query(*given, "--max-record", "0.2kB")
+    assert "at most 200 are read" in result.stderr
+    assert "can be 16,000,000 bytes at most" in str(query(*given, "--max-record", "1GB").exception)
+    assert "is not a size" in str(query(*given, "--max-record", "big").exception)

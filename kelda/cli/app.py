@@ -171,6 +171,14 @@ def query(
             help="Take at most this many records a second.", metavar="[IRI=]N", rich_help_panel=READING
         ),
     ] = [],  # noqa: B006
+    max_record: Annotated[
+        list[str],
+        typer.Option(
+            help="Reject records longer than this: 16MB, 64kB, 1000 (default: 16MB).",
+            metavar="[IRI=]SIZE",
+            rich_help_panel=READING,
+        ),
+    ] = [],  # noqa: B006
     strict: Annotated[
         bool,
         typer.Option(
@@ -288,6 +296,7 @@ def query(
             idle=idle,
             rate=rate,
             base=base,
+            max_record=max_record,
         ),
         runner=runner.value,
         spark=OnSpark(master, checkpoint, shards, balance.value),

@@ -43,6 +43,8 @@ class RunProgress:
         self.late_by_stream: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
         self.first_reject: Reject | None = None
+        self.first_by_source: dict[str, Reject] = {}
+        self.events_by_stream: Counter[str] = Counter()
         self.started = clock()
         self.first_read: float | None = None  # loading graphs and starting Spark are not reading
         self.terminal = stderr.isatty()
@@ -58,6 +60,7 @@ class RunProgress:
             self.first_read = now
             self._next_look = max(self._next_look, now + REDRAW)
         self.events += events
+        self.events_by_stream[stream] += events
         self.bytes += bytes
         if now >= self._next_look:
             self._look(now, now - self.first_read)
@@ -71,6 +74,7 @@ class RunProgress:
         self.rejects += 1
         self.reasons[reject.reason] += 1
         self.first_reject = self.first_reject or reject
+        self.first_by_source.setdefault(reject.source, reject)
         if self.rejects_file is not None:
             record = {
                 "source": reject.source,
@@ -85,6 +89,15 @@ class RunProgress:
 
     def done(self) -> None:
         self.clear()
+
+    def first_of_only_rejects(self, stream: str, places: tuple[str, ...]) -> Reject | None:
+        """The first reject of a stream, whose records lie in one of the places, if it has only rejects."""
+        if self.events_by_stream[stream]:
+            return None
+        for source, reject in self.first_by_source.items():
+            if any(source == place or source.startswith(place.rstrip("/") + "/") for place in places):
+                return reject
+        return None
 
     # ---------------------------------------------------------------- shown to a person
 

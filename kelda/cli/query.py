@@ -57,6 +57,7 @@ class Request:
     idle: Sequence[str] = ()
     rate: Sequence[str] = ()
     base: str | None = None
+    max_record: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,7 @@ def make_job(request: Request, specs: Iterable[QuerySpec]) -> Job:
     rate = values.per_stream(request.rate, names, int)
     if sum(path == str(STDIN) for path in [*map(str, request.queries), *(path for _, path in files)]) > 1:
         raise UsageError("standard input (-) is one thing: one query, or one stream")
+    max_record = values.per_stream(request.max_record, names, values.size)
     streams = []
     for iri, path in files:
         if path == str(STDIN):
@@ -177,6 +179,7 @@ def make_job(request: Request, specs: Iterable[QuerySpec]) -> Job:
                 lateness.get(iri, 0),
                 idle.get(iri),
                 rate.get(iri),
+                max_record.get(iri),
             )
         )
     graphs: list[tuple[str | None, str]] = [
@@ -316,6 +319,8 @@ def answer_queries(
     if stopped:
         print(how_to_go_on(checkpoint, runner), file=sys.stderr)
         raise SystemExit(STOPPED)
+    if not resumed:
+        _refuse_if_all_was_rejected(told, job)
 
 
 def how_to_go_on(checkpoint: Path | None, runner: str) -> str:
@@ -353,6 +358,18 @@ def _kept_input(job: Job, checkpoint: Path | None) -> Iterator[Job]:
             shutil.copyfileobj(whole, copy)
         streams = [replace(s, path=str(file)) if s in piped else s for s in job.streams]
         yield replace(job, streams=tuple(streams))
+
+
+def _refuse_if_all_was_rejected(told: RunProgress, job: Job) -> None:
+    """A stream of which nothing could be read is no success, however few answers were to be expected."""
+    for stream in job.streams:
+        place = read_address(stream.path).place
+        if first := told.first_of_only_rejects(stream.iri, (stream.path, place)):
+            raise InputError(
+                f"nothing of <{stream.iri}> could be read: every record of {stream.path} was rejected, "
+                f"the first (line {first.line}) for this: {first.reason}\n  {first.record}\n"
+                "is it another format (--stream-format) or mapping (--mapping)? --rejects FILE keeps them all"
+            )
 
 
 def _ask_once(queries: list[tuple[QuerySpec, A.Query]], job: Job, writer: Writer) -> int:

@@ -18,6 +18,7 @@ _SHORT = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)")
 _ISO = re.compile(
     r"P(?:(?P<d>\d+)D)?(?:T(?=\d)(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?", re.IGNORECASE
 )
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kKmMgG]?)(i?)[bB])?")
 _INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL = re.compile(r"[+-]?\d*\.\d+")
 _DOUBLE = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)[eE][+-]?\d+")
@@ -86,6 +87,22 @@ def duration(text: str) -> int:
         raise UsageError(f"'{text}' is not a duration; write 500ms, 5s, 2m, 1h or PT5S")
     if total.denominator != 1:
         raise UsageError(f"'{text}' is not a whole number of milliseconds")
+    return int(total)
+
+
+def size(text: str) -> int:
+    """Bytes of `1000`, `64kB`, `16MB` or `1GB`; powers of 1000, or with an i (`64KiB`) of 1024.
+
+    >>> size("1000"), size("64kB"), size("16 MB"), size("1MiB")
+    (1000, 64000, 16000000, 1048576)
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"'{text}' is not a size; write 1000, 64kB or 16MB")
+    power = " kmg".index((found[2] or " ").lower())
+    total = Fraction(found[1]) * (1024 if found[3] else 1000) ** power
+    if total.denominator != 1 or total < 1:
+        raise UsageError(f"'{text}' is not a whole number of bytes")
     return int(total)
 
 

@@ -8,6 +8,8 @@ from pyoxigraph import Quad
 
 from kelda.rdf import wire
 
+SHOWN = 200  # characters of a record that is rejected
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -30,3 +32,9 @@ class Reject:
     line: int
     reason: str
     record: str
+
+    @classmethod
+    def of(cls, source: str, line: int, reason: str, record: bytes) -> Reject:
+        """The reject of a record, of which the beginning is shown."""
+        text = record[: 4 * SHOWN + 8].decode("utf-8", "replace").strip("\r\n")
+        return cls(source, line, reason, text if len(text) <= SHOWN else text[: SHOWN - 1] + "…")

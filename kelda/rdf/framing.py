@@ -20,7 +20,7 @@ import yaml
 from kelda.errors import UsageError
 from kelda.rdf.compression import name_of, open_bytes, without_suffix
 from kelda.rdf.event import Event, Reject
-from kelda.rdf.framings.base import Chunk, Framing, Reading
+from kelda.rdf.framings.base import HEAD, MAX_RECORD, Chunk, Framing, Reading
 from kelda.rdf.framings.messages import MESSAGES
 from kelda.rdf.framings.ndjsonld import NDJSONLD
 from kelda.rdf.framings.nquads import NQUADS
@@ -42,7 +42,7 @@ FORMATS: dict[str, Framing] = {
 BLOCK = 1 << 20  # bytes read at a time
 RECORDS = 4096  # the most records of a chunk
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 
 
 def guess_format(path: str | Path) -> str:
@@ -66,6 +66,20 @@ def framing_of(format: str) -> Framing:
     if framing is None:
         raise UsageError(f"unknown stream format '{format}'; there are: {', '.join(FORMATS)}")
     return framing
+
+
+def checked_length(format: str, max_record: int | None) -> int:
+    """The bytes that a record may have at most; UsageError if that makes no sense."""
+    if max_record is None:
+        return MAX_RECORD
+    if max_record < 1:
+        raise UsageError(f"max_record must be at least 1 byte, not {max_record}")
+    if max_record > MAX_RECORD and framing_of(format) not in (CSV, JSON):
+        raise UsageError(
+            f"max_record of '{format}' can be {MAX_RECORD:,} bytes at most, as the RDF parser has it; "
+            f"{max_record:,} can only be said of csv and json"
+        )
+    return max_record
 
 
 def prepare_mapping(format: str, mapping: Any) -> Any:
@@ -106,16 +120,28 @@ class Chunker:
 
     chunker = Chunker("messages")
     chunks = chunker.feed(b"…") + chunker.feed(b"…") + chunker.finish()
+
+    A record of more than `max_record` bytes is a chunk of which nearly all is left out: it is never held.
     """
 
-    def __init__(self, format: str, *, mapping: Any = None, max_records: int = RECORDS) -> None:
+    def __init__(
+        self,
+        format: str,
+        *,
+        mapping: Any = None,
+        max_records: int = RECORDS,
+        max_record: int | None = None,
+    ) -> None:
         if max_records < 1:
             raise UsageError(f"max_records must be at least 1, not {max_records}")
         ready = prepare_mapping(format, mapping)
-        self._splitter = ready.framing.splitter(ready.mapping)
+        self._longest = checked_length(format, max_record)
+        self._splitter = ready.framing.splitter(ready.mapping, self._longest)
         self._context = self._splitter.context
         self._max_records = max_records
         self._rest = b""
+        # Of a record that is too long and not at its end yet: its beginning, and what was let go of it.
+        self._head, self._gone, self._gone_lines = b"", 0, 0
         self._line, self._ordinal = 1, 0
         self._started = False
 
@@ -130,10 +156,10 @@ class Chunker:
     def _cut(self, data: bytes, at_end: bool) -> list[Chunk]:
         data = self._rest + data
         if not self._started:
-            if len(data) < len(_BOM) and not at_end:
+            if len(data) < len(BOM) and not at_end:
                 self._rest = data
                 return []
-            data, self._started = data.removeprefix(_BOM), True
+            data, self._started = data.removeprefix(BOM), True
         chunks: list[Chunk] = []
         start = end = records = 0
         context = self._context
@@ -146,7 +172,25 @@ class Chunker:
             self._ordinal += records
             start, records, context = end, 0, self._context
 
+        def pass_over(until: int) -> None:
+            """A record that is too long, from `start` on."""
+            nonlocal start, end
+            head = (self._head + data[start : min(until, start + HEAD)])[: min(HEAD, self._longest)]
+            size = self._gone + until - start
+            chunks.append(Chunk(self._line, self._ordinal, context, head, left_out=size - len(head)))
+            self._line += self._gone_lines + data.count(b"\n", start, until)
+            self._ordinal += 1
+            self._head, self._gone, self._gone_lines = b"", 0, 0
+            start = end = until
+
         for cut in self._splitter.cuts(data, at_end):
+            if self._gone + cut.end - end > self._longest and cut.record:
+                close()
+                pass_over(cut.end)
+                self._context = context = cut.context
+                continue
+            self._line += self._gone_lines  # of comments, say
+            self._head, self._gone, self._gone_lines = b"", 0, 0
             if not cut.record:
                 close()
             end, self._context = cut.end, cut.context
@@ -154,7 +198,15 @@ class Chunker:
             if not cut.record or records == self._max_records:
                 close()
         close()
+        if at_end and self._gone:
+            pass_over(len(data))
         self._rest = data[start:]
+        if self._gone + len(self._rest) > self._longest:
+            gone = self._splitter.forget(len(self._rest))
+            self._head = (self._head + self._rest[: min(gone, HEAD)])[:HEAD]
+            self._gone += gone
+            self._gone_lines += self._rest.count(b"\n", 0, gone)
+            self._rest = self._rest[gone:]
         return chunks
 
 
@@ -179,10 +231,20 @@ def read_chunk(
     mapping: Any = None,
     on_reject: Callable[[Reject], None],
     name: str = "",
+    max_record: int | None = None,
+    needs_time: bool = False,
 ) -> Iterator[Event]:
-    """The events of one chunk."""
+    """The events of one chunk. If they are to have a time (`needs_time`), those without are rejected."""
     ready = prepare_mapping(format, mapping)
-    return ready.framing.read(chunk, Reading(name, on_reject, time_predicate, ready.mapping))
+    longest = checked_length(format, max_record)
+    return _read(ready, chunk, Reading(name, on_reject, time_predicate, ready.mapping, longest, needs_time))
+
+
+def _read(ready: _Ready, chunk: Chunk, how: Reading) -> Iterator[Event]:
+    if chunk.left_out:
+        how.too_long(chunk)
+        return
+    yield from ready.framing.read(chunk, how)
 
 
 def read_events(
@@ -194,12 +256,14 @@ def read_events(
     on_reject: Callable[[Reject], None],
     name: str = "",
     on_bytes: Callable[[int], None] | None = None,
+    max_record: int | None = None,
 ) -> Iterator[Event]:
     """The events of a stream: a path, bytes, or a binary file object, compressed or not.
 
     A record that cannot be read goes to `on_reject`, and the stream goes on; to stop there, raise.
     `name` is the stream's name in rejects, and part of the labels of blank nodes that belong to one
-    record (default: the path). `on_bytes` hears how many bytes of the source were read.
+    record (default: the path). `on_bytes` hears how many bytes of the source were read. A record with more
+    than `max_record` bytes (default: 16 million) is rejected.
     The mapping and the format are checked before this returns.
     """
     if format is None:
@@ -211,7 +275,7 @@ def read_events(
     name = name or name_of(source)
     if isinstance(source, (str, Path)) and (not Path(source).exists() or Path(source).is_dir()):
         open_bytes(source).close()  # raises what is wrong with it, now rather than at the first event
-    how = Reading(name, on_reject, time_predicate, ready.mapping)
+    how = Reading(name, on_reject, time_predicate, ready.mapping, checked_length(format, max_record))
     return _events(source, format, ready, how, on_bytes)
 
 
@@ -222,10 +286,10 @@ def _events(
     how: Reading,
     on_bytes: Callable[[int], None] | None,
 ) -> Iterator[Event]:
-    chunker = Chunker(format, mapping=ready)
+    chunker = Chunker(format, mapping=ready, max_record=how.longest)
     with open_bytes(source, on_bytes=on_bytes) as reader:
         while block := reader.read1(BLOCK):  # type: ignore[attr-defined]  # what is there, without waiting for more
             for chunk in chunker.feed(block):
-                yield from ready.framing.read(chunk, how)
+                yield from _read(ready, chunk, how)
     for chunk in chunker.finish():
-        yield from ready.framing.read(chunk, how)
+        yield from _read(ready, chunk, how)

@@ -3,7 +3,8 @@
 Promises: the lines accepted are those that pyoxigraph accepts, each by itself; the ids are those of
 `ids.encode`; every hashed term is in the dictionary afterwards; every other line is in `rejects`, with
 pyoxigraph's reason. A line ends with LF, CR LF or CR. Blank lines and comments count as lines, and give
-nothing.
+nothing. Lines with a time are those of the format `tsnt`: what they are says `framings/tsnt.py`, and they
+end with LF or CR LF.
 
 The kernel reads the common forms, and pyoxigraph the rest, line by line: escapes other than \\n \\r \\" \\\\,
 triple terms, IRIs with a user name or characters beyond U+D7FF, language tags with more than script and
@@ -27,13 +28,13 @@ from kelda.rdf import ntriples_kernels as kernels
 from kelda.rdf.byte_masks import WIDTH
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject
+from kelda.rdf.framings.base import RecordError
+from kelda.rdf.framings.tsnt import one_quad, timed_line
 from kelda.rdf.hash_kernels import COLLISION, NEEDS_ROOM
 from kelda.rdf.ids import Term
 
 _BLOCK = 1 << 19
-_SHOWN = 200
 MANY = 32  # terms: for fewer it is not worth to write their text
-BAD_TIME = "a line must start with its time in milliseconds since 1970 (a whole number) and a tab"
 _PLACE = re.compile(r"^Parser error at line 1 (between )?")
 
 
@@ -78,7 +79,7 @@ def blocks(
     With `timed`, each line starts with its time in milliseconds since 1970 and a tab.
     """
     view = memoryview(data).cast("B")
-    read_line = line_reader(dictionary, quads)
+    read_line = timed_reader(dictionary) if timed else line_reader(dictionary, quads)
     scratch = _scratch(min(len(view), _BLOCK))
     start = 0
     while start < len(view):
@@ -87,15 +88,15 @@ def blocks(
             scratch = _Scratch.of(len(block))
         columns, slow, next_line = _scan(block, dictionary, quads, timed, first_line, scratch)
         dropped, rejects = [], []
-        for row, begin, end, why in slow.T.tolist():
+        for row, begin, end in slow.T.tolist():
             line = bytes(block[begin:end])
-            ids, reason = read_line(line) if why == kernels.UNSURE else (None, BAD_TIME)
+            ids, reason = read_line(line)
             if ids is not None:
-                columns[:4, row] = ids
+                columns[: len(ids), row] = ids
                 continue
             dropped.append(row)
             if reason:
-                rejects.append(rejected(source, int(columns[5, row]), reason, line))
+                rejects.append(Reject.of(source, int(columns[5, row]), reason, line))
         if dropped:
             columns = np.delete(columns, dropped, axis=1)
         yield Block(columns, rejects)
@@ -162,7 +163,7 @@ class _Scratch(NamedTuple):
             size,
             np.zeros(size + 1 + WIDTH, np.uint8),
             np.empty((6, rows), np.int64),
-            np.empty((4, rows), np.int64),
+            np.empty((3, rows), np.int64),
         )
 
 
@@ -202,7 +203,10 @@ def _scan(
     return columns[:, : state[kernels.ROWS]], slow[:, : state[kernels.SLOW]], int(state[kernels.LINE])
 
 
-def line_reader(dictionary: Dictionary, quads: bool) -> Callable[[bytes], tuple[tuple[int, ...] | None, str]]:
+LineReader = Callable[[bytes], tuple[tuple[int, ...] | None, str]]
+
+
+def line_reader(dictionary: Dictionary, quads: bool) -> LineReader:
     """A function from one line to (the ids of its statement, ""), or to (None, why there is none)."""
     syntax = RdfFormat.N_QUADS if quads else RdfFormat.N_TRIPLES
 
@@ -211,6 +215,8 @@ def line_reader(dictionary: Dictionary, quads: bool) -> Callable[[bytes], tuple[
             found: list[Quad] = list(parse(line, syntax))
         except SyntaxError as error:
             return None, _PLACE.sub("", error.msg)
+        except MemoryError as error:  # the parser's own limit
+            return None, str(error)
         if not found:
             return None, ""
         (quad,) = found
@@ -219,7 +225,17 @@ def line_reader(dictionary: Dictionary, quads: bool) -> Callable[[bytes], tuple[
     return read_line
 
 
-def rejected(source: str, number: int, reason: str, line: bytes) -> Reject:
-    """The reject of a line."""
-    text = line.decode(errors="replace")
-    return Reject(source, number, reason, text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
+def timed_reader(dictionary: Dictionary) -> LineReader:
+    """As `line_reader`, for lines with a time, which comes behind the ids."""
+
+    def read_line(line: bytes) -> tuple[tuple[int, ...] | None, str]:
+        try:
+            found = timed_line(line)
+            if found is None:
+                return None, ""
+            time, statement = found
+            return (*map(dictionary.encode, one_quad(statement)), time), ""
+        except RecordError as error:
+            return None, str(error)
+
+    return read_line

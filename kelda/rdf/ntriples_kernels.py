@@ -27,6 +27,7 @@ from kelda.rdf.hash_kernels import (
     load64,
     store8,
 )
+from kelda.rdf.times import FIRST_MS, LAST_MS
 
 # Tags of inline ids, 5 bits; `ids.Kind` gives them names.
 INTEGER, BOOLEAN, DECIMAL, DATETIME, STRING = 1, 2, 3, 4, 5
@@ -43,9 +44,6 @@ _FLOAT_LIMIT = 2**24
 # What `parse` keeps in its state between calls.
 POSITION, LINE, ROWS, SLOW, LINE_SIZE, CLASH_ENTRY, CLASH_START, CLASH_END = range(8)
 STATE_SIZE = 8
-# Why a line is slow.
-UNSURE, BAD_TIME = 0, 1
-
 _TAB, _LF, _CR, _SPACE, _QUOTE, _HASH, _PERCENT, _MINUS, _PLUS, _DOT = 9, 10, 13, 32, 34, 35, 37, 45, 43, 46
 _SLASH, _ZERO, _NINE, _COLON, _LESS, _GREATER, _QUESTION, _AT = 47, 48, 57, 58, 60, 62, 63, 64
 _BACKSLASH, _CARET, _UNDERSCORE = 92, 94, 95
@@ -640,8 +638,30 @@ def next_line(text, stop):  # type: ignore[no-untyped-def]
 
 
 @helper
+def line_feed(text, i):  # type: ignore[no-untyped-def]
+    while load8(text, i) != _LF:
+        i += 1
+    return i
+
+
+@helper
+def ends_with_feed(text, i):  # type: ignore[no-untyped-def]
+    """The position of the line feed that ends the line, if from `i` on there is nothing on it but blanks or a
+    comment; -1 when unsure: a carriage return stands elsewhere than before it, or something else."""
+    c = load8(text, i)
+    if c == _LF:
+        return i
+    if c != _CR and c != _HASH:
+        return -1
+    stop = end_of_line(text, i)
+    if load8(text, stop) == _CR:
+        stop += 1
+    return stop if load8(text, stop) == _LF else -1
+
+
+@helper
 def time_at(text, start):  # type: ignore[no-untyped-def]
-    """(position after it, milliseconds) of the `epoch-ms TAB` at `start`; position -1 where there is none."""
+    """(position after it, milliseconds) of the `epoch-ms TAB` at `start`; position -1 when unsure."""
     negative = load8(text, start) == _MINUS
     first = start + 1 if negative else start
     i = first
@@ -650,7 +670,11 @@ def time_at(text, start):  # type: ignore[no-untyped-def]
     if i == first or i - first > 18 or load8(text, i) != _TAB:
         return -1, np.int64(0)
     value = _digits(text, first, i)
-    return i + 1, -value if negative else value
+    if negative:
+        value = -value
+    if value < FIRST_MS or value > LAST_MS:
+        return -1, np.int64(0)
+    return i + 1, value
 
 
 @helper
@@ -702,7 +726,8 @@ def parse(  # type: ignore[no-untyped-def]
     """Read lines of `buf[:size]` from state[POSITION] on, and intern the terms that are hashed.
 
     `columns` has the rows s, p, o, g, t, line; a line that is slow has a place kept in the columns, and
-    a row (place, start, end, why) in `slow`. `buf` has a line feed at `size`. Returns DONE, or NEEDS_ROOM
+    a row (place, start, end) in `slow`. With `timed`, lines end with line feeds alone. `buf` has a line feed
+    at `size`. Returns DONE, or NEEDS_ROOM
     (for state[LINE_SIZE] bytes; call again when there is), or COLLISION with entry and span in `state`.
     """
     text = buf.ctypes.data
@@ -712,21 +737,22 @@ def parse(  # type: ignore[no-untyped-def]
         body = skip(text, line_start)
         stop = np.int64(-1)
         time = np.int64(0)
-        why = UNSURE
         empty = ends(text, body)
-        if timed and not empty:
-            body, time = time_at(text, line_start)
-            if body < 0:
-                why = BAD_TIME
-                body = line_start
-            else:
-                body = skip(text, body)
-                empty = ends(text, body)
-        if empty:
+        if empty and timed:
+            # A comment goes to the end of its line, whatever is in it.
+            stop = line_feed(text, body) if load8(text, body) == _HASH else ends_with_feed(text, body)
+            empty = stop >= 0
+        elif empty:
             stop = body
-        else:
-            if why == UNSURE:
+        elif timed:
+            body, time = time_at(text, line_start)
+            if body >= 0:
+                body = skip(text, body)
+        if not empty:
+            if body >= 0:
                 stop, inline, places = _statement(text, body, quads)
+                if timed and stop >= 0:
+                    stop = ends_with_feed(text, stop)
                 if stop >= 0:
                     if not has_room(slots, arena, counts, 4, stop - line_start):
                         state[LINE_SIZE] = stop - line_start
@@ -747,11 +773,10 @@ def parse(  # type: ignore[no-untyped-def]
                                 status = COLLISION
                         columns[column, row] = identity
             if stop < 0:
-                stop = end_of_line(text, line_start)
+                stop = line_feed(text, line_start) if timed else end_of_line(text, line_start)
                 slow[0, state[SLOW]] = row
-                slow[1, state[SLOW]] = body
+                slow[1, state[SLOW]] = line_start if timed else body
                 slow[2, state[SLOW]] = stop
-                slow[3, state[SLOW]] = why
                 state[SLOW] += 1
             columns[4, row] = time
             columns[5, row] = line

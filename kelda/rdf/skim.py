@@ -1,7 +1,7 @@
 """Skimming: text with times to the ids of the statements that somebody asks for, and the times of all.
 
-As `ntriples.blocks` with `timed`, the lines accepted are those that pyoxigraph accepts, each by itself, and
-every other line is in `rejects`; but a statement that no rule asks for costs little more than a look at its
+As `ntriples.blocks` with `timed`, the lines accepted are those of `framings/tsnt.py`, and every other line is
+in `rejects`; but a statement that no rule asks for costs little more than a look at its
 bytes.
 """
 
@@ -19,8 +19,7 @@ from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject
 from kelda.rdf.framings.base import Flow
 from kelda.rdf.keyset import KeySet
-from kelda.rdf.ntriples import BAD_TIME, line_reader, rejected
-from kelda.rdf.ntriples_kernels import UNSURE
+from kelda.rdf.ntriples import timed_reader
 
 BLOCK = 1 << 20
 BLOCKS = 4  # of which what was found is kept, at the most
@@ -71,7 +70,7 @@ class Skimmer:
 
     def __init__(self, dictionary: Dictionary) -> None:
         self.dictionary = dictionary
-        self._read_line = line_reader(dictionary, quads=True)
+        self._read_line = timed_reader(dictionary)
         self._names = np.zeros((kernels.NAMES, kernels.NAME_COLUMNS), np.int64)
         self._known = (
             self._names,
@@ -141,13 +140,14 @@ class Skimmer:
 
     def _ask(self, state: NDArray[np.int64], source: str) -> list[Reject]:
         """Let pyoxigraph read the line that the kernel is not sure about."""
-        begin, end, why, number = state[[kernels.BEGIN, kernels.END, kernels.WHY, kernels.LINE]].tolist()
+        begin, end, number = state[[kernels.BEGIN, kernels.END, kernels.LINE]].tolist()
         line = self._buffer[begin:end].tobytes()
-        ids, reason = self._read_line(line) if why == UNSURE else (None, BAD_TIME)
+        ids, reason = self._read_line(line)
         state[kernels.VERDICT] = kernels.NO_STATEMENT if ids is None else kernels.STATEMENT
         if ids is not None:
-            state[[kernels.SUBJECT, kernels.PREDICATE, kernels.OBJECT]] = ids[:3]
-        return [rejected(source, number, reason, line)] if reason else []
+            s, p, o, _, time = ids
+            state[[kernels.SUBJECT, kernels.PREDICATE, kernels.OBJECT, kernels.TIME]] = s, p, o, time
+        return [Reject.of(source, number, reason, line)] if reason else []
 
     def _skimmed(self, rows: int, state: NDArray[np.int64], rejects: list[Reject]) -> Skimmed:
         runs, found = int(state[kernels.RUNS]), int(state[kernels.FOUND])

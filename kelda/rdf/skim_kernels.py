@@ -26,13 +26,11 @@ from kelda.rdf.byte_masks import WIDTH, differing, first_bit, move
 from kelda.rdf.hash_kernels import helper, identity_of, inlined, load8, load64, store8, store64
 from kelda.rdf.keyset_kernels import has
 from kelda.rdf.ntriples_kernels import (
-    BAD_TIME,
-    UNSURE,
-    end_of_line,
     ends,
+    ends_with_feed,
     host_at,
     iri_at,
-    next_line,
+    line_feed,
     node_at,
     not_common_in_iris,
     object_at,
@@ -45,13 +43,12 @@ from kelda.rdf.ntriples_kernels import (
 # is in the block, from where to where the next stands in the file, the line, the rows so far; how many runs
 # and rows were found, and how many bytes of their terms are kept behind the block.
 SIZE, AT, UNTIL, LINE, ROWS, RUNS, FOUND, KEPT = range(8)
-# A line that the kernel is not sure about: where it says its statement, where it ends, why; and what the
-# caller found there.
-BEGIN, END, WHY, VERDICT, SUBJECT, PREDICATE, OBJECT = range(8, 15)
-# The rest is its own: where the next line begins, the time of the last row, the time of the unsure line, the
-# last predicate's place, how many rows have their terms kept.
-_POSITION, _LAST_TIME, _THIS_TIME, _LAST_NAME, _ROWS_KEPT = range(15, 20)
-STATE_SIZE = 20
+# A line that the kernel is not sure about: where it begins and ends; and what the caller found there.
+BEGIN, END, VERDICT, TIME, SUBJECT, PREDICATE, OBJECT = range(8, 15)
+# The rest is its own: where the next line begins, the time of the last row, the last predicate's place, how
+# many rows have their terms kept.
+_POSITION, _LAST_TIME, _LAST_NAME, _ROWS_KEPT = range(15, 19)
+STATE_SIZE = 19
 
 MORE, ASK, FULL = 0, 1, 2  # what it returns
 NONE, STATEMENT, NO_STATEMENT = 0, 1, 2  # verdicts
@@ -76,7 +73,8 @@ NAME_STRIDE, TAIL_STRIDE = NAME_ROOM + WIDTH, TAIL_ROOM + WIDTH
 # Beginnings of IRIs, from "<" to the slash behind the host, by a hash of some of it; with their sizes.
 HOSTS, HOST_STRIDE = 16, 2 * WIDTH
 
-_LF, _CR, _SPACE, _QUOTE, _HASH, _DOT, _LESS, _GREATER = 10, 13, 32, 34, 35, 46, 60, 62
+_SPACE, _QUOTE, _HASH, _DOT, _LESS, _GREATER = 32, 34, 35, 46, 60, 62
+_LF = 10
 _NOTHING = np.int64(0)
 
 # Of the system: file, address, size, position.
@@ -223,7 +221,7 @@ def _object_id(text, start, seed):  # type: ignore[no-untyped-def]
 
 @helper
 def _statement_ends(text, o_start):  # type: ignore[no-untyped-def]
-    """The position behind the dot, of a statement whose object is at `o_start`; -1 when unsure."""
+    """The line feed behind a statement whose object is at `o_start`; -1 when unsure."""
     after, _, _ = object_at(text, o_start, False)
     if after < 0:
         return np.int64(-1)
@@ -235,8 +233,7 @@ def _statement_ends(text, o_start):  # type: ignore[no-untyped-def]
         at = skip(text, at)
     if load8(text, at) != _DOT:
         return np.int64(-1)
-    at = skip(text, at + 1)
-    return np.int64(at) if ends(text, at) else np.int64(-1)
+    return np.int64(ends_with_feed(text, skip(text, at + 1)))
 
 
 @inlined
@@ -411,12 +408,11 @@ def skim(  # type: ignore[no-untyped-def]
             is_row = is_asked = is_given = False
             if state[VERDICT] != NONE:
                 is_row = is_asked = is_given = state[VERDICT] == STATEMENT
-                time, s, p, o = state[_THIS_TIME], state[SUBJECT], state[PREDICATE], state[OBJECT]
+                time, s, p, o = state[TIME], state[SUBJECT], state[PREDICATE], state[OBJECT]
                 time_size = s_size = before_p = _NOTHING
-                next_start = next_line(text, state[END])
+                next_start = state[END] + 1
                 state[VERDICT] = NONE
             else:
-                why = UNSURE
                 if before_p > 0 and _same(text, line_start, text, before, before_p):
                     body = line_start + s_offset
                     s_end = body + s_size
@@ -427,15 +423,16 @@ def skim(  # type: ignore[no-untyped-def]
                     else:
                         body, time = time_at(text, line_start)
                         time_size = body - line_start
-                    if body < 0:
-                        why = BAD_TIME
-                        body, time_size = line_start, _NOTHING
-                    body = skip(text, body)
                     before_p = _NOTHING
-                    if ends(text, body):
-                        stop = end_of_line(text, body)
-                        s_size = _NOTHING
-                    elif why == UNSURE:
+                    if body < 0:
+                        time_size = s_size = _NOTHING
+                        body = skip(text, line_start)
+                        if load8(text, body) == _HASH:  # a comment goes to the end of its line
+                            stop = line_feed(text, body)
+                        elif ends(text, body):
+                            stop = ends_with_feed(text, body)
+                    else:
+                        body = skip(text, body)
                         is_iri = load8(text, body) == _LESS
                         if is_iri and s_size > 0 and _same(text, body, text, before + s_offset, s_size):
                             s_end = body + s_size
@@ -481,25 +478,23 @@ def skim(  # type: ignore[no-untyped-def]
                             next_start = np.int64(-1)
                             if stop >= 0:
                                 is_row = True
-                                stop = end_of_line(text, stop)
                                 if closes < 0:
                                     _learn_host(hosts, host_sizes, text, o_start)
-                                elif load8(text, stop) == _LF and stop < size and stop - closes < TAIL_ROOM:
+                                elif stop < size and stop - closes < TAIL_ROOM:
                                     tail = stop + 1 - closes
                                     _set(known, place, NAME_TAIL, tail)
                                     _copy(text, closes, tails, place * TAIL_STRIDE, tail)
                 if next_start < 0:
                     unsure = stop < 0
                     if unsure:
-                        stop = end_of_line(text, line_start)
-                    if not final and (stop >= size or (stop == size - 1 and load8(text, stop) == _CR)):
+                        stop = line_feed(text, line_start)
+                    if not final and stop >= size:
                         break
                     if unsure:
-                        state[BEGIN], state[END] = body if why == UNSURE else line_start, stop
-                        state[WHY], state[_THIS_TIME] = why, time
+                        state[BEGIN], state[END] = line_start, stop
                         status = ASK
                         break
-                    next_start = next_line(text, stop)
+                    next_start = stop + 1
             was_found = False
             if is_row:
                 if row == 0 or time != last_time:
@@ -545,7 +540,7 @@ def skim(  # type: ignore[no-untyped-def]
             break
         kept += _keep(text, rows_kept, found, spans, behind) - behind
         rows_kept = found
-        size = max(_NOTHING, size - line_start)  # a CR at the very end takes the line feed behind it along
+        size = max(_NOTHING, size - line_start)
         _move(text, line_start, text, 0, size)
         line_start = before = time_size = s_size = before_p = _NOTHING
         if size == room or state[AT] >= state[UNTIL]:

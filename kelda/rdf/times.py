@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 
@@ -13,6 +14,8 @@ from kelda.errors import UsageError
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_SPAN = 146_097 * 86_400_000  # 400 years, after which the calendar is the same again
+_FAR = re.compile(r"(-[0-9]{4,8}|[0-9]{5,8}|0000)(-.+)", re.DOTALL)
 DATE_TIMES = frozenset([XSD + "dateTime", XSD + "dateTimeStamp"])
 INTEGERS = frozenset(
     [XSD + "integer", XSD + "long", XSD + "int", XSD + "unsignedLong", XSD + "nonNegativeInteger"]
@@ -88,11 +91,12 @@ def literal_to_ms(literal: Literal) -> int | None:
 
     >>> literal_to_ms(Literal("1970-01-01T00:00:01.5Z", datatype=NamedNode(XSD + "dateTime")))
     1500
+    >>> literal_to_ms(Literal("9" * 30, datatype=NamedNode(XSD + "integer")))
     """
     kind, text = literal.datatype.value, literal.value
     if kind in INTEGERS:
         try:
-            return int(text)
+            return _reckoned(int(text))
         except ValueError:
             return None
     if kind in DATE_TIMES or kind == XSD + "date":
@@ -101,8 +105,16 @@ def literal_to_ms(literal: Literal) -> int | None:
 
 
 def iso_to_ms(text: str) -> int | None:
-    """ISO 8601 date and time (no zone means UTC), fractions of any length cut to milliseconds."""
-    head, dot, tail = text.strip().replace("Z", "+00:00").partition(".")
+    """ISO 8601 date and time (no zone means UTC), fractions of any length cut to milliseconds.
+
+    >>> iso_to_ms("31690708-07-05T01:46:40Z")
+    1000000000000000000
+    """
+    text, later = text.strip(), 0
+    if far := _FAR.fullmatch(text):  # a year that Python's calendar does not have
+        spans, year = divmod(int(far[1]), 400)
+        text, later = f"{2000 + year}{far[2]}", (spans - 5) * _SPAN
+    head, dot, tail = text.replace("Z", "+00:00").partition(".")
     fraction = ""
     if dot:
         digits = len(tail) - len(tail.lstrip("0123456789"))
@@ -115,7 +127,17 @@ def iso_to_ms(text: str) -> int | None:
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=timezone.utc)
-    return (moment - EPOCH) // timedelta(milliseconds=1) + ms
+    return _reckoned((moment - EPOCH) // timedelta(milliseconds=1) + ms + later)
+
+
+def _reckoned(ms: int) -> int | None:
+    """A time, if windows can reckon with it in 64 bits."""
+    return ms if abs(ms) <= 10**18 else None
+
+
+def in_calendar(ms: int) -> bool:
+    """Whether a time lies in the years 1 to 9999."""
+    return FIRST_MS <= ms <= LAST_MS
 
 
 def ms_to_literal(ms: int) -> Literal:
@@ -129,6 +151,11 @@ def ms_to_literal(ms: int) -> Literal:
 
 def ms_to_iso(ms: int) -> str:
     """ISO 8601 in UTC, the fraction as short as it can be."""
-    moment = EPOCH + timedelta(milliseconds=ms - ms % 1000)
-    fraction = f".{ms % 1000:03d}".rstrip("0").rstrip(".")
-    return moment.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0") + fraction + "Z"
+    years, within = 0, ms
+    if not in_calendar(ms):  # a window may end later than any clock of Python's: count in spans of 400 years
+        spans, within = divmod(ms, _SPAN)
+        years = 400 * spans
+    moment = EPOCH + timedelta(milliseconds=within - within % 1000)
+    fraction = f".{within % 1000:03d}".rstrip("0").rstrip(".")
+    year = moment.year + years
+    return f"{'-' * (year < 0)}{abs(year):04}{moment:-%m-%dT%H:%M:%S}{fraction}Z"

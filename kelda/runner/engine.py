@@ -259,14 +259,17 @@ class Stream:
         time_predicate: str | None = None,
         mapping: str | Mapping[str, object] | None = None,
         on_reject: Callable[[Reject], None] | None = None,
+        max_record: int | None = None,
     ) -> int:
         """Push every event of a file; returns how many.
 
-        A bad record is an error unless `on_reject` takes it.
+        A bad record is an error unless `on_reject` takes it, and so is one with more than `max_record` bytes
+        (default: 16 million). Events that say no time get that of their arrival.
         """
         from kelda.rdf.framing import (
             read_events,  # readers of all formats, which a program that pushes needs not
         )
+        from kelda.runner.sources.arrival import arrived, now_ms
 
         events = read_events(
             source,
@@ -275,16 +278,18 @@ class Stream:
             mapping=mapping,
             on_reject=on_reject or _refuse,
             name=str(source),
+            max_record=max_record,
         )
         taken = 0
         engine = self._engine
         while batch := list(islice(events, BATCH)):
+            said = arrived(batch, now_ms)
             with engine._turn:
                 engine._check_open(self.iri)
                 engine._check_readers()
-                engine._deliver(engine._evaluator.push(self.iri, batch))
+                engine._deliver(engine._evaluator.push(self.iri, said))
             engine._outbox.deliver()
-            taken += len(batch)
+            taken += len(said)
         return taken
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
+from pathlib import Path
 from typing import Protocol
 
 from kelda.engine.answer import Answer
@@ -15,16 +16,19 @@ from kelda.lang import parse
 from kelda.lang.algebra import Output, Query
 from kelda.lang.params import term_from_text
 from kelda.rdf import ntriples
-from kelda.rdf.compression import open_bytes
 from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import guess_format, read_events
+from kelda.rdf.framings.base import Reading
 from kelda.rdf.graphs import load_graph
 from kelda.runner.job import Job, QuerySpec, StreamSource
 from kelda.runner.progress import Progress
+from kelda.runner.sources.arrival import arrived, now_ms
+from kelda.runner.sources.cutter import Cutter, Place
+from kelda.runner.sources.text import PackedText
 
 Evaluator = ReferenceEvaluator | IncrementalEvaluator
 
-BLOCK = 1 << 20  # bytes of text that are read and encoded at a time
+BLOCK_LINES = 16_384  # lines of text that are read and encoded at a time, in a megabyte or less
 
 
 def parse_spec(spec: QuerySpec) -> Query:
@@ -100,13 +104,15 @@ class EventFeed:
             on_reject=self._reject,
             on_bytes=self._read,
             name=source.path,
+            max_record=source.max_record,
         )
 
     def feed(self) -> list[Answer] | None:
         events: list[Event] = list(islice(self._events, self._job.batch_events))
-        self._progress.read(self._source.iri, len(events), self._bytes)
+        said = arrived(events, now_ms)
+        self._progress.read(self._source.iri, len(said), self._bytes)
         self._bytes = 0
-        return self._evaluator.push(self._source.iri, events) if events else None
+        return self._evaluator.push(self._source.iri, said) if events else None
 
     def _read(self, count: int) -> None:
         self._bytes += count
@@ -124,33 +130,45 @@ class ColumnFeed:
         self, evaluator: IncrementalEvaluator, job: Job, source: StreamSource, progress: Progress
     ) -> None:
         self._evaluator, self._job, self._source, self._progress = evaluator, job, source, progress
-        self._bytes = 0
-        self._line = 1
-        self._rest = b""
-        self._file = open_bytes(source.path, on_bytes=self._read)
+        self._cutter = Cutter("tsnt", max_records=BLOCK_LINES, max_record=source.max_record)
+        self._how = Reading(source.path, self._reject, longest=self._cutter.longest)
+        self._text = PackedText(Path(source.path))  # plain or not: also what cannot be read twice, as a pipe
+        self._place: Place | None = Place()
+        self._stored = 0
 
     def feed(self) -> list[Answer] | None:
-        block = self._file.read(BLOCK)
-        text = self._rest + block
-        if not text:
+        if self._place is None:
             return None
-        cut = text.rfind(b"\n") + 1 if block else len(text)
-        self._rest, text = text[cut:], text[:cut]
-        columns = ntriples.read(
-            text, self._evaluator.dictionary, timed=True, source=self._source.path, first_line=self._line
+        step = self._cutter.next(self._text, self._place, complete=True)
+        assert step is not None  # a text that is complete has a last piece
+        self._place = None if step.last else step.place
+        before, self._stored = (
+            self._stored,
+            self._text.taken if step.last else self._text.stored(step.place.at),
         )
-        self._line += text.count(b"\n")
+        chunk = step.chunk
+        if chunk is None or chunk.left_out:
+            if chunk is not None:
+                self._how.too_long(chunk)
+            self._progress.read(self._source.iri, 0, self._stored - before)
+            return []
+        columns = ntriples.read(
+            chunk.data,
+            self._evaluator.dictionary,
+            timed=True,
+            source=self._source.path,
+            first_line=chunk.first_line,
+        )
         for reject in columns.rejects:
-            self._progress.rejected(reject)
-            if self._job.strict:
-                raise InputError(refusal(reject))
-        self._progress.read(self._source.iri, len(columns), self._bytes)
-        self._bytes = 0
+            self._reject(reject)
+        self._progress.read(self._source.iri, len(columns), self._stored - before)
         assert columns.t is not None
         return self._evaluator.push_columns(self._source.iri, columns.s, columns.p, columns.o, columns.t)
 
-    def _read(self, count: int) -> None:
-        self._bytes += count
+    def _reject(self, reject: Reject) -> None:
+        self._progress.rejected(reject)
+        if self._job.strict:
+            raise InputError(refusal(reject))
 
 
 def is_timed_text(source: StreamSource) -> bool:

@@ -21,7 +21,7 @@ from kelda.engine.report import output_of
 from kelda.errors import UsageError
 from kelda.lang import algebra as A
 from kelda.rdf.framings.eventtime import TIME_PREDICATES, to_ms
-from kelda.rdf.times import XSD, ms_to_literal
+from kelda.rdf.times import ms_to_literal
 
 TIME_PREDICATE = TIME_PREDICATES[0]  # what a reader looks for first when nobody names a predicate
 
@@ -284,11 +284,7 @@ def event_iri(query: str, time: int) -> str:
 
 def time_triple(answer: Answer, predicate: NamedNode) -> Triple:
     """The triple that says the time of an answer."""
-    try:
-        when = ms_to_literal(answer.time)
-    except OverflowError:  # beyond the years that a date can have
-        when = Literal(str(answer.time), datatype=NamedNode(XSD + "integer"))
-    return Triple(NamedNode(event_iri(answer.query, answer.time)), predicate, when)
+    return Triple(NamedNode(event_iri(answer.query, answer.time)), predicate, ms_to_literal(answer.time))
 
 
 def event_of(answer: Answer, sign: str, time_predicate: NamedNode) -> tuple[Triple | Quad, ...]:

@@ -17,6 +17,7 @@ class StreamSource:
     lateness: int = 0  # ms an element may come behind the newest one of its stream
     idle_ms: int | None = None  # ms of silence after which it does not hold back the clock; None: never
     rate: int | None = None  # records a second that are taken at most; None: as they come
+    max_record: int | None = None  # bytes of a record at most, longer ones are rejected; None: 16 million
 
 
 @dataclass(frozen=True, slots=True)

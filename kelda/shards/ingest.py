@@ -11,9 +11,10 @@ import numpy as np
 from kelda.engine.deltas import Ids
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event, Reject
-from kelda.rdf.framing import guess_format, prepare_mapping, read_chunk
+from kelda.rdf.framing import checked_length, guess_format, prepare_mapping, read_chunk
 from kelda.rdf.skim import Skimmed, Skimmer
 from kelda.runner.job import StreamSource
+from kelda.runner.sources.arrival import arrived
 from kelda.runner.sources.reader import Piece
 from kelda.shards.parcel import Elements, Part, cut, heads_of, pack
 from kelda.shards.planner import FED
@@ -71,7 +72,8 @@ def read(
     route = routing.to(source.iri)
     format = piece.format or source.format or guess_format(source.path)
     name = piece.name or source.path
-    if format == "tsnt" and source.time is None:
+    longest = checked_length(format, source.max_record)
+    if format == "tsnt" and source.time is None and not chunk.left_out:
         found: list[Reject] = []
         with chunk.text() as text:
             elements = routed(skimmer.read(text, routing.asked(source.iri), source=name), route, found)
@@ -85,10 +87,12 @@ def read(
         mapping=prepare_mapping(format, source.mapping),
         on_reject=rejects.append,
         name=name,
+        max_record=longest,
+        needs_time=piece.arrived is None,
     )
     if source.path.startswith(FED):  # the first triple of such an event says its time, and is no part of it
         events = (Event(event.time, event.quads[1:]) for event in events)
-    return encoded(list(events), skimmer.dictionary, route)
+    return encoded(arrived(events, lambda: piece.arrived or 0), skimmer.dictionary, route)
 
 
 def routed(blocks: Iterable[Skimmed], route: Route, rejects: list[Reject]) -> Elements:

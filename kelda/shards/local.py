@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from kelda.engine.answer import Answer
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
+from kelda.runner.sources.reader import Piece
 from kelda.shards.catalog import Catalog, Op
-from kelda.shards.ingest import encoded
+from kelda.shards.ingest import encoded, ingest
 from kelda.shards.merge import merge
 from kelda.shards.parcel import Part, cut, pack
 from kelda.shards.planner import Planner, Setup
-from kelda.shards.shard import Shard
+from kelda.shards.shard import News, Outcome, Shard
 
 
 @dataclass
@@ -64,16 +65,26 @@ class LocalShards:
             for some, part in zip(parts, pieces, strict=True):
                 some.append(replace(part, ends=stream in set(ends), heartbeat=beats.get(stream)))
             self._numbers[stream] += 1
+        outcomes = self._take([pack(some, dictionary, self.catalog.version) for some in parts])
+        return merge(outcomes, self.planner.standing).answers()
+
+    def read(self, pieces: Iterable[Piece]) -> tuple[list[Answer], News]:
+        """One batch of what sources hand out; its answers, and what it was."""
+        version, routing = self.catalog.version, self.planner.routing
+        outcomes = self._take(ingest(pieces, self.setup.streams, routing, len(self.shards), version))
+        return merge(outcomes, self.planner.standing).answers(), outcomes[0].news
+
+    def _take(self, parcels: list[bytes]) -> list[Outcome]:
         outcomes = []
-        for shard, kept, some in zip(self.shards, self.kept, parts, strict=True):
-            outcome = shard.take(self.batch, self.catalog, [pack(some, dictionary, self.catalog.version)])
+        for shard, kept, parcel in zip(self.shards, self.kept, parcels, strict=True):
+            outcome = shard.take(self.batch, self.catalog, [parcel])
             kept.memory = outcome.memory
             kept.segments |= {number: (outcome.version, data) for number, data in outcome.put.items()}
             for number in outcome.removed:
                 del kept.segments[number]
             outcomes.append(outcome)
         self.batch += 1
-        return merge(outcomes, self.planner.standing).answers()
+        return outcomes
 
     def crash(self) -> None:
         """Forget everything but what was kept, and stand up again."""

@@ -106,6 +106,7 @@ class SparkEngine:
         lateness: int = 0,
         idle_ms: int | None = None,
         rate: int | None = None,
+        max_record: int | None = None,
     ) -> SparkStream:
         """Declare a stream: from an address (a file, `tail:`, `folder:`, `tcp:`, `replay:`), from a
         streaming DataFrame with a column `value`, or (neither) pushed by this program."""
@@ -118,7 +119,7 @@ class SparkEngine:
                 raise UsageError(f"<{iri}> comes from an address or from a DataFrame, not from both")
             path = source or ("dataframe:" if dataframe is not None else "push:")
             told = format or ("messages" if path == "push:" else None)
-            declared = StreamSource(iri, path, told, time_predicate, mapping, late, idle_ms, rate)
+            declared = StreamSource(iri, path, told, time_predicate, mapping, late, idle_ms, rate, max_record)
             if dataframe is not None:
                 from kelda.spark.frames import check_pace
 

@@ -2,8 +2,9 @@
 
 The order within a batch is that of Spark's partitions and of the rows in them; sources that can be read
 again (Kafka, files) give the same order again. Rows of plain N-Triples (`format="ntriples"`) have the time
-of their `timestamp` column; in all other formats the records carry their time themselves. With `idle_ms` a
-DataFrame that gives no rows for so long does not hold back the clock (`runner/sources/silence.py`).
+of their `timestamp` column; in all other formats the records carry their time themselves, and an event
+without one is rejected: when a row arrived is not known when it is read again. With `idle_ms` a DataFrame
+that gives no rows for so long does not hold back the clock (`runner/sources/silence.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kelda.errors import UsageError
-from kelda.rdf.framings.base import Chunk
+from kelda.rdf.framing import checked_length
+from kelda.rdf.framings.base import HEAD, Chunk
 from kelda.runner.job import StreamSource
 from kelda.runner.sources import Piece
 from kelda.shards.ingest import ingest
@@ -108,6 +110,13 @@ def pieces_of(batch: pa.RecordBatch, stream: int, number: int, source: StreamSou
             if line.strip()
         ]
         format = "tsnt"
+    longest = checked_length(format, source.max_record)
+    if any(value and len(value) > longest for value in values):
+        return [
+            Piece(stream, number + i, _chunk(i, value, longest), 1, len(value), name=name, format=format)
+            for i, value in enumerate(values)
+            if value
+        ]
     if format in LINES:
         data = b"".join(v if v.endswith(b"\n") else v + b"\n" for v in values if v)
         return [
@@ -118,3 +127,11 @@ def pieces_of(batch: pa.RecordBatch, stream: int, number: int, source: StreamSou
         for i, value in enumerate(values)
         if value
     ]
+
+
+def _chunk(ordinal: int, value: bytes, longest: int) -> Chunk:
+    """A row by itself; of one that is too long, the beginning."""
+    if len(value) <= longest:
+        return Chunk(1, ordinal, b"", value)
+    head = value[: min(HEAD, longest)]
+    return Chunk(1, ordinal, b"", head, left_out=len(value) - len(head))

@@ -102,7 +102,7 @@ def test_a_triple_with_a_missing_value_is_left_out():
 
 
 def test_a_row_that_says_nothing_is_rejected():
-    events, rejects = read("a,b\n,1\n2,3\n", {"triples": [["a:{a}", "a:p", {"column": "b"}]]})
+    events, rejects = read("a,b\n,1\n2,3\n", {"triples": [["urn:{a}", "urn:p", {"column": "b"}]]})
     assert len(events) == 1
     assert rejects[0].line == 2 and rejects[0].reason == "nothing to say: no value in the columns a, b"
 
@@ -129,7 +129,10 @@ def test_a_row_that_says_nothing_is_rejected():
 )
 def test_values_are_checked_against_their_datatype(datatype, good, bad):
     mapping = {
-        "triples": [["a:s", "a", "a:T"], ["a:s", "a:p", {"column": "x", "datatype": f"xsd:{datatype}"}]]
+        "triples": [
+            ["urn:s", "a", "urn:T"],
+            ["urn:s", "urn:p", {"column": "x", "datatype": f"xsd:{datatype}"}],
+        ]
     }
     for value in good:
         events, rejects = read(json.dumps({"x": value}), mapping, "json")
@@ -158,7 +161,9 @@ def test_values_are_checked_against_their_datatype(datatype, good, bad):
     ],
 )
 def test_time(time, value, expected):
-    events, rejects = read(f"t,x\n{value},1\n", {"time": time, "triples": [["a:s", "a:p", {"column": "x"}]]})
+    events, rejects = read(
+        f"t,x\n{value},1\n", {"time": time, "triples": [["urn:s", "urn:p", {"column": "x"}]]}
+    )
     if expected is None:
         assert not events and "column 't'" in rejects[0].reason
     else:
@@ -166,7 +171,7 @@ def test_time(time, value, expected):
 
 
 def test_without_a_time_column_the_triples_tell():
-    mapping = {"triples": [["a:s", "sosa:resultTime", {"column": "t"}]]}
+    mapping = {"triples": [["urn:s", "sosa:resultTime", {"column": "t"}]]}
     assert read("t\n1970-01-01T00:00:01Z\n", mapping)[0][0].time == 1000
     assert read("t\n5\n", mapping, time_predicate="http://www.w3.org/ns/sosa/resultTime")[0][0].time == 5
 
@@ -174,7 +179,7 @@ def test_without_a_time_column_the_triples_tell():
 def test_csv_quotes_line_breaks_and_broken_rows():
     events, rejects = read(
         'a,b\n1,"x ""y"",\nz"\n2,5" wide\n3\n4,"never closed\n5,ok\n',
-        {"triples": [["a:{a}", "a:p", {"column": "b"}]]},
+        {"triples": [["urn:{a}", "urn:p", {"column": "b"}]]},
     )
     assert [event.quads[0].object.value for event in events] == ['x "y",\nz', '5" wide', "ok"]
     assert [(reject.line, reject.reason.split(":")[0]) for reject in rejects] == [
@@ -187,33 +192,75 @@ def test_csv_delimiter_columns_and_graph():
     mapping = {
         "delimiter": "|",
         "columns": ["user", "place"],
-        "graph": "a:g/{user}",
-        "triples": [["{+user}", "a:at", {"column": "place"}]],
+        "graph": "urn:g/{user}",
+        "triples": [["{+user}", "urn:at", {"column": "place"}]],
     }
     events, _ = read("http://u/1|56.5,10.0\n", mapping)
-    assert str(events[0].quads[0]) == '<http://u/1> <a:at> "56.5,10.0" <a:g/http%3A%2F%2Fu%2F1>'
+    assert str(events[0].quads[0]) == '<http://u/1> <urn:at> "56.5,10.0" <urn:g/http%3A%2F%2Fu%2F1>'
 
 
 def test_an_iri_column_that_holds_none_spoils_the_row():
-    _, rejects = read("u\nno iri\n", {"triples": [["{+u}", "a:p", "a:o"]]})
+    _, rejects = read("u\nno iri\n", {"triples": [["{+u}", "urn:p", "urn:o"]]})
     assert "'no iri' is not an IRI" in rejects[0].reason
 
 
 def test_json_paths_and_values():
-    mapping = {"triples": [["a:s", "a:p", {"column": name}] for name in ("a.b", "c", "d", "e", "f.g")]}
+    mapping = {"triples": [["urn:s", "urn:p", {"column": name}] for name in ("a.b", "c", "d", "e", "f.g")]}
     events, rejects = read(
         '{"a": {"b": 7.40}, "c": true, "d": null, "e": 1e999, "f.g": "x"}\n{"c": [1]}\n', mapping, "ndjson"
     )
     assert [quad.object.value for quad in events[0].quads] == ["7.40", "true", "1e999", "x"]
-    assert rejects[0].reason == "'c' holds an array, not a value"
+    assert not rejects and [quad.object.value for quad in events[1].quads] == ["1"]
+
+
+def test_whole_iris_need_no_prefix():
+    for iri in ("urn:x", "mailto:a@b", "http://ex/x", "<foo:x>", "ws://ex/x", "unheard-of://ex/x"):
+        events, _ = read("{}", {"triples": [[iri, "urn:p", {"value": "x", "datatype": "<foo:t>"}]]}, "json")
+        assert str(events[0].quads[0].subject) == f"<{iri.strip('<>')}>"
+
+
+def objects(line: str, *triples) -> list[str]:
+    """What the triples say of a line of JSON, as `subject object`."""
+    events, rejects = read(line, {"triples": list(triples)}, "json")
+    if rejects:
+        return [rejects[0].reason]
+    return [f"{q.subject.value.removeprefix('urn:')} {q.object.value}" for q in events[0].quads]
+
+
+def test_an_array_makes_a_triple_for_each_of_its_values():
+    tags = ["urn:{id}", "urn:p", {"column": "tags"}]
+    assert objects('{"id": 1, "tags": ["a", "b", null, "", 7.0, "a"]}', tags) == [
+        "1 a",
+        "1 b",
+        "1 7.0",
+        "1 a",
+    ]
+    assert objects('{"id": 1, "tags": []}', tags) == ["nothing to say: no value in the columns id, tags"]
+    # the same column twice is the same element; two columns are all combinations
+    both = ["urn:{a}", "urn:p", {"template": "{a}{b}"}]
+    assert objects('{"a": [1, 2], "b": "x"}', both) == ["1 1x", "2 2x"]
+    assert objects('{"a": [1, 2], "b": [3, 4]}', both) == ["1 13", "1 14", "2 23", "2 24"]
+    # what lies in the elements of one array stays together
+    items = ["urn:{items.name}", "urn:p", {"column": "items.price"}]
+    assert objects(
+        '{"items": [{"name": "x", "price": 1}, {"name": "y", "price": [2, 3]}, {"name": "z"}]}', items
+    ) == [
+        "x 1",
+        "y 2",
+        "y 3",
+    ]
+    assert objects('{"id": 1, "tags": [["a"]]}', tags) == ["'tags' holds an array in an array"]
+    assert objects('{"id": 1, "tags": [{}]}', tags) == ["'tags' holds an object, not a value"]
+    many = json.dumps({"a": [1] * 400, "b": [2] * 400})
+    assert "combinations" in objects(many, both)[0]
 
 
 def test_a_column_that_the_header_lacks_is_a_usage_error():
     with pytest.raises(UsageError, match="the mapping uses column 'b', but the header has: a, c"):
-        read("a,c\n1,2\n", {"triples": [["a:{a}", "a:p", {"column": "b"}]]})
+        read("a,c\n1,2\n", {"triples": [["urn:{a}", "urn:p", {"column": "b"}]]})
 
 
-TRIPLE = ["a:s", "a:p", "a:o"]
+TRIPLE = ["urn:s", "urn:p", "urn:o"]
 
 
 @pytest.mark.parametrize(
@@ -222,26 +269,41 @@ TRIPLE = ["a:s", "a:p", "a:o"]
         ({}, "makes no triples"),
         ({"tripels": []}, "unknown 'tripels'"),
         ({"triples": "x"}, "expected a list"),
-        ({"triples": [["a:s", "a:p"]]}, "triple 1: expected"),
-        ({"triples": [TRIPLE, ["ex{x", "a:p", "a:o"]]}, "triple 2, subject: lone '{'"),
-        ({"triples": [["nothing{x}", "a:p", "a:o"]]}, "triple 1, subject: 'nothing{x}' makes no IRI"),
-        ({"triples": [["a:s", "p", "a:o"]]}, "triple 1, predicate: 'p' is neither"),
-        ({"triples": [["a:s", "a:p", 5]]}, "triple 1, object: expected an IRI template"),
-        ({"triples": [["a:s", "a:p", {"colum": "x"}]]}, "triple 1, object: unknown 'colum'"),
-        ({"triples": [["a:s", "a:p", {"column": "x", "value": "y"}]]}, "expected one of column"),
-        ({"triples": [["a:s", "a:p", {"column": "x", "lang": "en", "datatype": "xsd:int"}]]}, "not both"),
-        ({"triples": [["a:s", "a:p", {"column": "x", "lang": "not a tag"}]]}, "triple 1, object"),
-        ({"triples": [["a:s", "a:p", {"value": "x", "datatype": "xsd:int"}]]}, "is not an xsd:int"),
-        ({"triples": [["a:s", "a:p", {"column": "x", "format": "iso"}]]}, "datatype xsd:dateTime"),
-        ({"triples": [["_:", "a:p", "a:o"]]}, "a blank node needs a name"),
-        ({"types": ["a:T"]}, "types: expected"),
+        ({"triples": [["urn:s", "urn:p"]]}, "triple 1: expected"),
+        ({"triples": [TRIPLE, ["ex{x", "urn:p", "urn:o"]]}, "triple 2, subject: lone '{'"),
+        ({"triples": [["nothing{x}", "urn:p", "urn:o"]]}, "triple 1, subject: 'nothing{x}' makes no IRI"),
+        ({"triples": [["urn:s", "p", "urn:o"]]}, "triple 1, predicate: 'p' is neither"),
+        ({"triples": [["urn:s", "urn:p", 5]]}, "triple 1, object: expected an IRI template"),
+        ({"triples": [["urn:s", "urn:p", {"colum": "x"}]]}, "triple 1, object: unknown 'colum'"),
+        ({"triples": [["urn:s", "urn:p", {"column": "x", "value": "y"}]]}, "expected one of column"),
+        ({"triples": [["urn:s", "urn:p", {"column": "x", "lang": "en", "datatype": "xsd:int"}]]}, "not both"),
+        ({"triples": [["urn:s", "urn:p", {"column": "x", "lang": "not a tag"}]]}, "triple 1, object"),
+        ({"triples": [["urn:s", "urn:p", {"value": "x", "datatype": "xsd:int"}]]}, "is not an xsd:int"),
+        ({"triples": [["urn:s", "urn:p", {"column": "x", "format": "iso"}]]}, "datatype xsd:dateTime"),
+        ({"triples": [["_:", "urn:p", "urn:o"]]}, "a blank node needs a name"),
+        ({"types": ["urn:T"]}, "types: expected"),
         ({"triples": [TRIPLE], "time": {"format": "iso"}}, "which column"),
         ({"triples": [TRIPLE], "time": {"column": "t", "format": "rfc"}}, "format 'rfc'"),
         ({"triples": [TRIPLE], "time": {"column": "t", "format": "%Q"}}, "cannot be used"),
         ({"triples": [TRIPLE], "time": {"column": "t", "timezone": "Mars/Base"}}, "unknown time zone"),
         ({"triples": [TRIPLE], "delimiter": "||"}, "one \\(ASCII\\) character"),
-        ({"triples": [["a:{x}", "a:p", "a:o"]], "columns": ["y"]}, "column 'x'"),
+        ({"triples": [["urn:{x}", "urn:p", "urn:o"]], "columns": ["y"]}, "column 'x'"),
         ({"triples": [TRIPLE], "prefixes": ["ex"]}, "prefixes: expected"),
+        (
+            {"triples": [["foo:{x}", "urn:p", "urn:o"]]},
+            "subject: the prefix 'foo:' of 'foo:{x}' is not declared",
+        ),
+        ({"triples": [["urn:s", "sosaa:p", "urn:o"]]}, "did you mean 'sosa:'"),
+        ({"types": {"urn:s": "foo:T"}}, "the prefix 'foo:' of 'foo:T' is not declared"),
+        ({"triples": [["urn:s", "urn:p", {"column": "x", "datatype": "foo:t"}]]}, "the prefix 'foo:'"),
+        (
+            {"triples": [["urn:s", "urn:p", {"column": "x", "datatype": "xsd:dubble"}]]},
+            "there is no datatype 'xsd:dubble'; did you mean 'xsd:double'",
+        ),
+        (
+            {"triples": [["urn:s", "urn:p", {"value": "x", "datatype": XSD + "intt"}]]},
+            "did you mean 'xsd:int'",
+        ),
         ({"triples": [TRIPLE], "missing": "NA"}, "missing: expected a list"),
     ],
 )

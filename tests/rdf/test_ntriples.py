@@ -197,9 +197,9 @@ def test_times() -> None:
     assert columns.t is not None
     assert columns.t.tolist() == [1264982552000, -5, 8]
     assert columns.line.tolist() == [1, 4, 11]
-    assert [reject.line for reject in columns.rejects] == [5, 6, 7, 9, 10]
-    assert all("milliseconds" in reject.reason for reject in columns.rejects[:4])
-    assert "object" in columns.rejects[4].reason
+    assert [reject.line for reject in columns.rejects] == [5, 6, 7, 8, 9, 10]
+    assert all("milliseconds" in reject.reason for reject in columns.rejects[:5])
+    assert "object" in columns.rejects[5].reason
     assert read(b"", Dictionary()).t is None
 
 

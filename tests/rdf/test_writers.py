@@ -12,6 +12,7 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, RdfFor
 from kelda.errors import UsageError
 from kelda.rdf.event import Event
 from kelda.rdf.framing import read_events
+from kelda.rdf.times import FIRST_MS, LAST_MS
 from kelda.rdf.writers import WRITE_FORMATS, write_messages, write_rdf, write_tsnt
 
 PROV_TIME = "http://www.w3.org/ns/prov#generatedAtTime"
@@ -24,7 +25,7 @@ literals = (
     texts.map(Literal) | texts.map(lambda text: Literal(text, language="en")) | st.integers().map(Literal)
 )
 quads = st.builds(Quad, iris, iris, iris | literals, st.just(DefaultGraph()) | iris)
-events = st.builds(Event, st.integers(-(10**15), 10**15), st.lists(quads, max_size=4).map(tuple))
+events = st.builds(Event, st.integers(FIRST_MS, LAST_MS), st.lists(quads, max_size=4).map(tuple))
 
 
 def read_back(data: bytes, format: str, **options) -> list[Event]:

@@ -10,16 +10,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
+
+from pyoxigraph import Quad, RdfFormat, parse
 
 from kelda.errors import UsageError
 from kelda.rdf import wire
 from kelda.rdf.event import Event, Reject
 
-# A quoted text that does not close within this many bytes is taken for a forgotten quote: the
-# record is broken, and reading goes on at the next one instead of swallowing the whole stream.
-LONGEST_QUOTE = 16 * 1024 * 1024
+# Bytes of a record, its line break or delimiter with it, if nobody says otherwise. Longer ones are rejected.
+# A quoted text that does not close within as many is taken for a forgotten quote: the record is broken, and
+# reading goes on at the next one instead of swallowing the whole stream.
+MAX_RECORD = 16_000_000
+HEAD = 1024  # bytes that are kept of a record that is too long, to show it
+
+BLANK = b" \t\r\n"
 
 _WHERE = re.compile(r"^Parser error at line \d+.*?: ")
 
@@ -61,13 +67,15 @@ class Chunk:
     """Some whole records of a stream, readable alone.
 
     `first_line` is the line (from 1; 0: see `begins_on`) on which `data` starts, `ordinal` the number of
-    records before it, `context` what the earlier records left behind that these need.
+    records before it, `context` what the earlier records left behind that these need. Of a record that is too
+    long `data` is only the beginning, and so many bytes were `left_out`: it is a chunk by itself.
     """
 
     first_line: int
     ordinal: int
     context: bytes
     data: bytes
+    left_out: int = field(default=0, kw_only=True)
 
     def begins_on(self) -> int:
         """The line on which it starts, counted if need be."""
@@ -103,22 +111,47 @@ class Splitter(Protocol):
         With `at_end` nothing follows, and every byte belongs to some cut."""
         ...
 
+    def forget(self, size: int) -> int:
+        """Of the `size` bytes behind the last cut, more than a record may have: how many need not be
+        handed in again, as they are part of one that is too long."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """How the caller wants records read: the same for all chunks of one stream.
 
-    `name` names the stream in rejects and keeps the blank nodes of different streams apart.
+    `name` names the stream in rejects and keeps the blank nodes of different streams apart. Records have at
+    most `longest` bytes. If an event `needs_time`, one without is rejected.
     """
 
     name: str
     on_reject: Callable[[Reject], None]
     time_predicate: str | None = None
     mapping: Any = None
+    longest: int = MAX_RECORD
+    needs_time: bool = False
 
-    def reject(self, line: int, reason: str, record: bytes | str) -> None:
-        text = record.decode("utf-8", "replace") if isinstance(record, bytes) else record
-        self.on_reject(Reject(self.name, line, reason, text.strip("\r\n")[:200]))
+    def reject(self, line: int, reason: str, record: bytes) -> None:
+        self.on_reject(Reject.of(self.name, line, reason, record))
+
+    def event(self, time: int | None, quads: tuple[Quad, ...]) -> Event:
+        """The event; RecordError if it has no time and needs one."""
+        if time is None and quads and self.needs_time:
+            raise RecordError(
+                "no time: the event has none, and what arrives here has no arrival time; "
+                "name the predicate or the column of the time"
+            )
+        return Event(time, quads)
+
+    def too_long(self, chunk: Chunk) -> None:
+        """Reject a record of which something was left out."""
+        size = len(chunk.data) + chunk.left_out
+        self.reject(
+            chunk.begins_on(),
+            f"the record has {size:,} bytes, and at most {self.longest:,} are read (max_record)",
+            chunk.data,
+        )
 
 
 class Framing(Protocol):
@@ -132,7 +165,7 @@ class Framing(Protocol):
         """The mapping, checked and made ready for `Reading.mapping`; UsageError if it is no good."""
         ...
 
-    def splitter(self, mapping: Any) -> Splitter: ...
+    def splitter(self, mapping: Any, longest: int = MAX_RECORD) -> Splitter: ...
 
     def read(self, chunk: Chunk, how: Reading) -> Iterator[Event]: ...
 
@@ -157,6 +190,34 @@ def reason_of(error: SyntaxError, first_line: int | None = None) -> str:
     return text
 
 
+def parsed(text: bytes, format: RdfFormat, first_line: int | None = None, **how: Any) -> list[Quad]:
+    """The quads of a text; RecordError with the parser's complaint."""
+    try:
+        return list(parse(text, format, **how))
+    except SyntaxError as error:
+        raise RecordError(reason_of(error, first_line)) from error
+    except MemoryError as error:
+        raise RecordError(f"too long for the RDF parser: {error}") from error
+
+
+def json_text(line: bytes) -> str:
+    """The text of a line of JSON; RecordError if it is not UTF-8, or names a character that is none."""
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RecordError(f"not UTF-8: {error.reason} at byte {error.start}") from None
+    if "\\u" in text and (lone := _lone_surrogate(text)):
+        raise RecordError(f"{lone} alone is no character: it is half of a surrogate pair")
+    return text
+
+
+_ESCAPES = re.compile(r"\\\\|\\u(?:[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|([dD][89a-fA-F]\w\w))", re.ASCII)
+
+
+def _lone_surrogate(text: str) -> str | None:
+    return next((found[0] for found in _ESCAPES.finditer(text) if found[1]), None)
+
+
 _LINE_END = re.compile(rb"\n")
 
 
@@ -172,6 +233,9 @@ class LineSplitter:
     """One line, one record; lines know nothing of each other."""
 
     context = b""
+
+    def forget(self, size: int) -> int:
+        return size
 
     def cuts(self, data: bytes, at_end: bool) -> list[Cut]:
         return [Cut(end, b"") for end in line_ends(data, at_end)]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pyoxigraph import Literal, Quad
 
 from kelda.rdf.framings.base import RecordError
-from kelda.rdf.times import iso_to_ms
+from kelda.rdf.times import in_calendar, iso_to_ms
 
 # Tried in this order when the caller names no predicate.
 TIME_PREDICATES = (
@@ -18,7 +18,7 @@ TIME_PREDICATES = (
     "https://www.w3.org/ns/activitystreams#published",
 )
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 def to_ms(text: str) -> int | None:
@@ -27,7 +27,9 @@ def to_ms(text: str) -> int | None:
     The text decides, not the datatype: many a stream writes its times as plain strings.
     """
     text = text.strip()
-    return int(text) if _INTEGER.fullmatch(text) else iso_to_ms(text)
+    if _INTEGER.fullmatch(text):  # beyond the calendar it is rather in other units than so far away
+        return int(text) if in_calendar(int(text)) else None
+    return iso_to_ms(text)
 
 
 def event_time(quads: Iterable[Quad], time_predicate: str | None) -> int | None:

@@ -14,8 +14,9 @@ not valid for its datatype spoils the row. All that can be checked without a row
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any, Protocol
@@ -26,7 +27,7 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad
 
 from kelda.errors import UsageError
 from kelda.rdf.framings.base import RecordError
-from kelda.rdf.times import EPOCH, iso_to_ms, ms_to_iso
+from kelda.rdf.times import EPOCH, in_calendar, iso_to_ms, ms_to_iso
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF_TYPE = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
@@ -43,6 +44,16 @@ KNOWN_PREFIXES = {
 }
 
 Row = Callable[[str], str | None]  # a column's value in the row, None if it is missing
+
+# What is no prefix before a colon, though nobody declared it: the schemes of IRIs that data have.
+_SCHEMES = """
+about acct amqp amqps app arcp ark bitcoin blob cid coap coaps data did dns doi ethereum feed file ftp ftps
+geo git go gs hdfs hdl http https im imap info ipfs ipn ipns irc isbn issn jar jdbc kafka ldap ldaps lsid
+magnet mailto mid mongodb mqtt mqtts news nfs ni nntp oid opaquelocktoken openid orcid payto pkcs11 pmid pop
+purl redis rtsp s3 s3a service sftp sip sips smb sms snmp ssh swh tag tel telnet udp urn uuid view ws wss xmpp
+"""
+SCHEMES = frozenset(_SCHEMES.split())
+_PREFIX = re.compile(r"[A-Za-z][\w.+-]*")
 
 
 # ------------------------------------------------------------------------------- templates
@@ -224,6 +235,14 @@ DATATYPES: dict[str, Callable[[str], bool]] = {
 }
 
 
+_UNCHECKED = """
+anyAtomicType anySimpleType anyType anyURI base64Binary dayTimeDuration ENTITY gDay gMonth gMonthDay
+gYearMonth hexBinary ID IDREF language Name NCName NMTOKEN normalizedString NOTATION QName string token
+untypedAtomic yearMonthDuration
+"""
+XSD_NAMES = frozenset(_UNCHECKED.split()) | {name.removeprefix(XSD) for name in DATATYPES}
+
+
 # ------------------------------------------------------------------------------------ time
 
 _EPOCH_NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]+)?", re.ASCII)
@@ -239,7 +258,17 @@ class TimeColumn:
     zone: tzinfo
 
     def to_ms(self, text: str) -> int:
-        text = text.strip()
+        try:
+            ms = self._ms(text.strip())
+        except OverflowError:
+            ms = None
+        if ms is None or not in_calendar(ms):
+            raise RecordError(
+                f"time column '{self.column}': '{text.strip()}' lies outside the years 1 to 9999"
+            )
+        return ms
+
+    def _ms(self, text: str) -> int:
         if self.format.startswith("epoch"):
             if _EPOCH_NUMBER.fullmatch(text) is None:
                 raise RecordError(f"time column '{self.column}': '{text}' is not a number")
@@ -271,6 +300,9 @@ def _iso(text: str) -> datetime:
 # --------------------------------------------------------------------------------- compile
 
 
+Each = Callable[[Sequence[str]], Iterable[Row]]  # of some columns: a row for each combination of their values
+
+
 @dataclass(frozen=True)
 class TableMapping:
     """A checked mapping. `quads` and `time` turn a row into what it means."""
@@ -283,8 +315,9 @@ class TableMapping:
     delimiter: str
     header: tuple[str, ...] | None
 
-    def quads(self, row: Row, scope: str) -> tuple[Quad, ...]:
-        """The row's quads; RecordError if a value is not valid or nothing is left to say."""
+    def quads(self, row: Row, scope: str, each: Each | None = None) -> tuple[Quad, ...]:
+        """The row's quads; RecordError if a value is not valid or nothing is left to say. Where columns have
+        several values, `each` gives the rows with one of them."""
         graph: Any = DefaultGraph()
         if self.graph is not None:
             graph = self.graph.make(row, scope)
@@ -292,10 +325,11 @@ class TableMapping:
                 raise RecordError(f"no value for the graph name ({', '.join(self.graph.columns)})")
         quads = []
         for subject_maker, predicate, object_maker in self.triples:
-            subject = subject_maker.make(row, scope)
-            object = object_maker.make(row, scope)
-            if subject is not None and object is not None:
-                quads.append(Quad(subject, predicate, object, graph))
+            for one in (row,) if each is None else each([*subject_maker.columns, *object_maker.columns]):
+                subject = subject_maker.make(one, scope)
+                object = object_maker.make(one, scope)
+                if subject is not None and object is not None:
+                    quads.append(Quad(subject, predicate, object, graph))
         if not quads:
             raise RecordError(f"nothing to say: no value in the columns {', '.join(self.columns)}")
         return tuple(quads)
@@ -359,14 +393,35 @@ class _Compiler:
         """A prefixed name or an IRI, spelled out; may be a template."""
         if not isinstance(text, str) or not text:
             raise UsageError(f"{where}: expected an IRI or a prefixed name, not {text!r}")
-        text = text[1:-1] if text.startswith("<") and text.endswith(">") else text
+        if text.startswith("<") and text.endswith(">"):
+            return text[1:-1]
         prefix, colon, local = text.partition(":")
-        if colon and prefix in self.prefixes and not local.startswith("//"):
+        if not colon or local.startswith("//"):
+            return text
+        if prefix in self.prefixes:
             return self.prefixes[prefix] + local
+        if _PREFIX.fullmatch(prefix) and prefix.lower() not in SCHEMES:
+            raise UsageError(
+                f"{where}: the prefix '{prefix}:' of '{text}' is not declared"
+                f"{_did_you_mean(prefix, self.prefixes, ':')}. Declare it under 'prefixes', or write "
+                f"<{text}> if that is a whole IRI"
+            )
         return text
 
+    def datatype(self, text: Any, where: str) -> str:
+        """The IRI of a datatype; of those of XML Schema only such as there are."""
+        iri: str = self.constant_iri(text, where).value
+        name = iri.removeprefix(XSD)
+        if iri != name and name not in XSD_NAMES:
+            raise UsageError(
+                f"{where}: there is no datatype '{text}'{_did_you_mean(name, XSD_NAMES, '', 'xsd:')}"
+            )
+        return iri
+
     def constant_iri(self, text: Any, where: str) -> NamedNode:
-        spelled = self.iri_text(text, where)
+        return self._constant(self.iri_text(text, where), text, where)
+
+    def _constant(self, spelled: str, text: Any, where: str) -> NamedNode:
         try:
             return NamedNode(spelled)
         except ValueError as error:
@@ -381,7 +436,7 @@ class _Compiler:
             return BlankMaker(Template(text[2:], where))
         template = Template(self.iri_text(text, where), where)
         if not template.columns:
-            return Constant(self.constant_iri(template.fill(lambda _: None, encode=True), where))
+            return Constant(self._constant(template.fill(lambda _: None, encode=True) or "", text, where))
         as_it_is = isinstance(template.parts[1], tuple) and template.parts[1][1] and not template.parts[0]
         if not as_it_is:  # the row's value may be a whole IRI; otherwise the text around it must be right
             try:
@@ -437,7 +492,7 @@ class _Compiler:
             if len(given) > 1:
                 raise UsageError(f"{where}: an IRI has no datatype and no language")
             return self.resource(given["iri"], where)
-        datatype = str(self.constant_iri(given["datatype"], where).value) if "datatype" in given else None
+        datatype = self.datatype(given["datatype"], where) if "datatype" in given else None
         language = given.get("lang")
         if language is not None and datatype is not None:
             raise UsageError(f"{where}: a literal has a language or a datatype, not both")
@@ -505,6 +560,11 @@ class _Compiler:
                 f"{where}: unknown time zone {zone!r}; use a name such as Europe/Copenhagen"
             ) from None
         return TimeColumn(column, format, found)
+
+
+def _did_you_mean(name: str, known: Iterable[str], behind: str = "", before: str = "") -> str:
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean '{before}{close[0]}{behind}'?" if close else ""
 
 
 def _known_keys(given: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:

@@ -16,11 +16,21 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyoxigraph import NamedNode, Quad, RdfFormat, parse
+from pyoxigraph import NamedNode, Quad, RdfFormat
 
 from kelda.errors import UsageError
 from kelda.rdf.event import Event
-from kelda.rdf.framings.base import Chunk, Cut, Framing, Reading, RecordError, line_ends, reason_of
+from kelda.rdf.framings.base import (
+    MAX_RECORD,
+    Chunk,
+    Cut,
+    Framing,
+    Reading,
+    RecordError,
+    json_text,
+    line_ends,
+    parsed,
+)
 from kelda.rdf.framings.blanks import scope_of, scoped
 from kelda.rdf.framings.eventtime import event_time
 
@@ -62,34 +72,48 @@ def _inner(context: Any) -> Any:
 
 
 class ContextLineSplitter:
-    """Lines; a line that is a context and nothing else is no record."""
+    """Lines; a line that is a context and nothing else is no record. One that is no good as a context is a
+    record, which is rejected, and the context stays as it was."""
 
-    def __init__(self, context: bytes) -> None:
+    def __init__(self, context: bytes, mapping: ContextMapping, longest: int = MAX_RECORD) -> None:
         self.context = context
+        self._mapping, self._longest = mapping, longest
+        self._inside = False  # a line that is too long, whose beginning is gone
+
+    def forget(self, size: int) -> int:
+        self._inside = True
+        return size
 
     def cuts(self, data: bytes, at_end: bool) -> list[Cut]:
         cuts = []
         start = 0
         for end in line_ends(data, at_end):
             line = data[start:end]
-            context = _context_line(line)
+            too_long = self._inside or len(line) > self._longest
+            context = None if too_long else _context_line(line, self._mapping)
             if context is not None:
                 self.context = context
-            cuts.append(Cut(end, self.context, record=context is None and not line.isspace()))
-            start = end
+            cuts.append(Cut(end, self.context, record=too_long or (context is None and not line.isspace())))
+            start, self._inside = end, False
         return cuts
 
 
-def _context_line(line: bytes) -> bytes | None:
+def _context_line(line: bytes, mapping: ContextMapping) -> bytes | None:
     if b'"@context"' not in line:
         return None
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
+        found = json.loads(json_text(line))
+        if not isinstance(found, dict) or list(found) != ["@context"]:
+            return None
+        context = json.dumps(found["@context"]).encode()
+        _quads(_PROBE, context, mapping)
+    except (ValueError, RecursionError, RecordError):
         return None  # the reader rejects the line and says why
-    if isinstance(found, dict) and list(found) == ["@context"]:
-        return json.dumps(found["@context"]).encode()
-    return None
+    return context
+
+
+# A document by which a context shows whether it is one.
+_PROBE = b'{"@id":"x-kelda-probe:s","x-kelda-probe:p":"o"}'
 
 
 class NdJsonLd:
@@ -100,17 +124,18 @@ class NdJsonLd:
     def prepare(self, mapping: Mapping[str, Any] | None) -> ContextMapping:
         return ContextMapping(mapping)
 
-    def splitter(self, mapping: Any) -> ContextLineSplitter:
-        return ContextLineSplitter(mapping.first)
+    def splitter(self, mapping: Any, longest: int = MAX_RECORD) -> ContextLineSplitter:
+        return ContextLineSplitter(mapping.first, mapping, longest)
 
     def read(self, chunk: Chunk, how: Reading) -> Iterator[Event]:
         start, line, ordinal, context = 0, chunk.first_line, chunk.ordinal, chunk.context
-        for cut in ContextLineSplitter(chunk.context).cuts(chunk.data, at_end=True):
+        splitter = ContextLineSplitter(chunk.context, how.mapping, how.longest)
+        for cut in splitter.cuts(chunk.data, at_end=True):
             text = chunk.data[start : cut.end]
             if cut.record:
                 try:
                     quads = scoped(_quads(text, context, how.mapping), scope_of(how.name, ordinal))
-                    event = Event(event_time(quads, how.time_predicate), quads)
+                    event = how.event(event_time(quads, how.time_predicate), quads)
                 except RecordError as error:
                     how.reject(line, str(error), text)
                 else:
@@ -120,8 +145,9 @@ class NdJsonLd:
 
 
 def _quads(text: bytes, context: bytes, mapping: ContextMapping) -> list[Quad]:
+    said = json_text(text)
     try:
-        document = json.loads(text)
+        document = json.loads(said)
     except ValueError as error:
         raise RecordError(f"not a JSON document: {error}") from None
     except RecursionError:
@@ -139,14 +165,14 @@ def _quads(text: bytes, context: bytes, mapping: ContextMapping) -> list[Quad]:
     if context:
         text = b'{"@context":%s,"@graph":%s}' % (context, text)
     try:
-        quads = list(parse(text, RdfFormat.JSON_LD, base_iri=_NO_BASE))
-    except SyntaxError as error:
+        quads = parsed(text, RdfFormat.JSON_LD, base_iri=_NO_BASE)
+    except RecordError as error:
         if "LoadDocumentCallback" in str(error):
             raise RecordError(
                 "the @context is an address, and Kelda fetches nothing from the network: "
                 "give its contents in the mapping, under 'contexts'"
             ) from None
-        raise RecordError(reason_of(error)) from None
+        raise
     for quad in quads:
         for term in (quad.subject, quad.predicate, quad.object, quad.graph_name):
             if isinstance(term, NamedNode) and term.value.startswith(_NO_BASE):

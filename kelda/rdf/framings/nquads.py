@@ -17,10 +17,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyoxigraph import RdfFormat, parse
+from pyoxigraph import RdfFormat
 
 from kelda.rdf.event import Event
 from kelda.rdf.framings.base import (
+    MAX_RECORD,
     Chunk,
     Cut,
     Framing,
@@ -28,16 +29,17 @@ from kelda.rdf.framings.base import (
     RecordError,
     line_ends,
     no_mapping,
-    reason_of,
+    parsed,
 )
 from kelda.rdf.framings.eventtime import event_time
-from kelda.rdf.framings.tsnt import TIME_AND_REST, timed_quads
+from kelda.rdf.framings.tsnt import TIMED, Timed, says_nothing, timed_line, timed_quads
 
 _TERM = re.compile(
     rb"(?P<open><<\()|(?P<close>\)>>)|(?P<dot>\.(?=\s*(?:#|$)))|"
     rb'(?P<term><[^<>"\s]*>|_:[^\s<>"]*[^\s<>".]|"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^<>\s]*>)?)|'
     rb"[ \t]+|(?P<junk>.)"
 )
+_CR_WITHIN = re.compile(rb"\r(?![ \t\r]*(?:\n|\Z))")
 # The usual line at one stroke: IRIs, and a literal without escapes.
 _SIMPLE = re.compile(
     rb"""
@@ -76,8 +78,11 @@ class RunSplitter:
 
     context = b""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: int = MAX_RECORD) -> None:
+        self._longest = longest
         self._seen = 0  # bytes of the open run that were looked at before
+        self._gone = 0  # bytes of the line before `_seen` that were let go
+        self._forgot = False
         self._thing: bytes | None = None
         self._open = False
 
@@ -87,10 +92,12 @@ class RunSplitter:
         for end in line_ends(data[start:], at_end) if start else line_ends(data, at_end):
             end += self._seen
             line = data[start:end]
-            stripped = line.lstrip()
-            if not stripped or stripped.startswith(b"#"):
+            too_long, self._gone = self._gone + len(line) > self._longest, 0
+            if too_long:  # a broken line, whatever it says
+                self._thing, self._open = self._thing if self._open else None, True
+            elif says_nothing(line):
                 pass
-            elif TIME_AND_REST.match(line):
+            elif TIMED.match(line):
                 if self._open:
                     cuts.append(Cut(start, b""))
                 cuts.append(Cut(end, b""))
@@ -103,11 +110,25 @@ class RunSplitter:
                 if thing is not None or not self._open:
                     self._thing, self._open = thing, True
             start = end
-        if at_end and start > done:
-            cuts.append(Cut(start, b"", record=self._open))
+        if cuts:
+            self._forgot = False
+        if at_end and (start > done or self._forgot):
+            cuts.append(Cut(start, b"", record=self._open or self._gone > 0))
             done = start
         self._seen = start - done
         return cuts
+
+    def forget(self, size: int) -> int:
+        line = size - self._seen  # what is there of a line, which may belong to the next record
+        if self._gone + line > self._longest:
+            self._gone += line
+            gone = size
+        elif self._forgot or self._seen > self._longest:
+            gone = self._seen
+        else:
+            return 0
+        self._seen, self._forgot = 0, True
+        return gone
 
 
 class NQuads:
@@ -118,39 +139,48 @@ class NQuads:
     def prepare(self, mapping: Mapping[str, Any] | None) -> None:
         no_mapping(self.name, mapping)
 
-    def splitter(self, mapping: Any) -> RunSplitter:
-        return RunSplitter()
+    def splitter(self, mapping: Any, longest: int = MAX_RECORD) -> RunSplitter:
+        return RunSplitter(longest)
 
     def read(self, chunk: Chunk, how: Reading) -> Iterator[Event]:
-        timed: list[tuple[int, int, bytes]] = []
+        timed: list[Timed] = []
         start, number = 0, chunk.first_line
-        for cut in RunSplitter().cuts(chunk.data, at_end=True):
+        for cut in RunSplitter(how.longest).cuts(chunk.data, at_end=True):
             record = chunk.data[start : cut.end]
             for offset, line in enumerate(record.split(b"\n")):
-                found = TIME_AND_REST.match(line)
-                if found:
-                    timed.append((number + offset, int(found[1]), found[2]))
-                    break
-                if line.strip() and not line.lstrip().startswith(b"#"):
+                if says_nothing(line):
+                    continue
+                if not TIMED.match(line):
                     yield from timed_quads(timed, how)
                     timed = []
                     yield from self._read_run(record, number, number + offset, how)
                     break
+                try:
+                    found = timed_line(line)
+                except RecordError as error:
+                    yield from timed_quads(timed, how)
+                    timed = []
+                    how.reject(number + offset, str(error), line)
+                else:
+                    assert found is not None  # it says something
+                    timed.append((number + offset, line, *found))
+                break
             start, number = cut.end, number + record.count(b"\n")
         yield from timed_quads(timed, how)
 
     def _read_run(self, record: bytes, first_line: int, shown_line: int, how: Reading) -> Iterator[Event]:
         try:
-            quads = tuple(parse(record, RdfFormat.N_QUADS))
-            event = Event(event_time(quads, how.time_predicate), quads)
-        except SyntaxError as error:
-            line = first_line + (error.lineno or 1) - 1
-            text = (
-                record.split(b"\n")[line - first_line] if line - first_line <= record.count(b"\n") else record
-            )
-            how.reject(line, reason_of(error), text)
+            quads = tuple(parsed(record, RdfFormat.N_QUADS))
+            if _CR_WITHIN.search(record):
+                raise RecordError("a carriage return within a line: lines end with LF or CR LF")
+            event = how.event(event_time(quads, how.time_predicate), quads)
         except RecordError as error:
-            how.reject(shown_line, str(error), record.strip())
+            broken = error.__cause__
+            line = shown_line
+            if isinstance(broken, SyntaxError) and broken.lineno and b"\r" not in record:
+                line = min(first_line + broken.lineno - 1, first_line + record.count(b"\n"))
+                record = record.split(b"\n")[line - first_line]
+            how.reject(line, str(error), record.strip())
         else:
             yield event
 

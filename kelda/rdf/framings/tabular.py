@@ -11,24 +11,28 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from kelda.errors import UsageError
 from kelda.rdf.event import Event
 from kelda.rdf.framings.base import (
-    LONGEST_QUOTE,
+    MAX_RECORD,
     Chunk,
     Cut,
     Framing,
     LineSplitter,
     Reading,
     RecordError,
+    json_text,
     line_ends,
 )
 from kelda.rdf.framings.blanks import scope_of
 from kelda.rdf.framings.eventtime import event_time
-from kelda.rdf.framings.mapping import Row, TableMapping, compile_mapping
+from kelda.rdf.framings.mapping import Each, Row, TableMapping, compile_mapping
+
+csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))  # how long a row may be is said elsewhere
 
 _INSIDE_QUOTES = re.compile(rb'[^"]*(?:""[^"]*)*"(?!")')
 
@@ -41,30 +45,42 @@ def _prepared(name: str, mapping: Mapping[str, Any] | None) -> TableMapping:
     return compile_mapping(mapping)
 
 
-def _event(row: Row, ordinal: int, how: Reading) -> Event:
+def _event(row: Row, ordinal: int, how: Reading, each: Each | None = None) -> Event:
     mapping: TableMapping = how.mapping
-    quads = mapping.quads(row, scope_of(how.name, ordinal))
+    quads = mapping.quads(row, scope_of(how.name, ordinal), each)
     time = mapping.time(row)
-    return Event(event_time(quads, how.time_predicate) if mapping.time_column is None else time, quads)
+    return how.event(event_time(quads, how.time_predicate) if mapping.time_column is None else time, quads)
 
 
 # ------------------------------------------------------------------------------------- csv
 
 
 class RowSplitter:
-    """Rows end at line breaks outside quotes. The first row is the header, unless it is known."""
+    """Rows end at line breaks outside quotes. The first row is the header, unless it is known.
 
-    def __init__(self, delimiter: str, header_known: bool) -> None:
+    A quote that does not close within the bytes that a row may have is a forgotten one: it opens nothing. A
+    row that is longer ends with the line in which it became so.
+    """
+
+    def __init__(self, delimiter: str, header_known: bool, longest: int = MAX_RECORD) -> None:
         self.context = b""
         self._delimiter = delimiter.encode()
         self._header_due = not header_known
+        self._longest = longest
+        self._inside = False  # a row that is too long, whose beginning is gone
+
+    def forget(self, size: int) -> int:
+        self._inside = True
+        return size
 
     def cuts(self, data: bytes, at_end: bool) -> list[Cut]:
         cuts: list[Cut] = []
         start, quote = 0, -2  # -2: not looked for yet; -1: there is none
         while start < len(data):
             end = at = start
-            while True:
+            latest = start + self._longest  # it ends here at the latest, or is too long
+            known = at_end or len(data) > latest  # whether no quote can close any more
+            while not self._inside:
                 end = data.find(b"\n", at) + 1
                 if quote != -1 and quote < at:
                     quote = data.find(b'"', at)
@@ -75,21 +91,27 @@ class RowSplitter:
                     at = quote + 1
                     continue
                 closing = _INSIDE_QUOTES.match(data, quote + 1)
-                if closing is not None and closing.end() - quote <= LONGEST_QUOTE:
+                if closing is not None and closing.end() <= latest:
                     if closing.end() == len(data) and not at_end:
                         return cuts  # the next byte may be a second quote
                     at = closing.end()
                     continue
-                if closing is None and not at_end and len(data) - quote <= LONGEST_QUOTE:
+                if closing is None and not known:
                     return cuts
                 end = data.find(b"\n", quote) + 1  # never closed: the row is broken, the next line a new one
                 break
+            too_long = self._inside or (end or len(data)) > latest
+            if too_long:
+                end = data.find(b"\n", start if self._inside else latest) + 1
             if end == 0:
                 if not at_end:
                     return cuts
                 end = len(data)
+            self._inside = False
             row = data[start:end]
-            if self._header_due and not row.isspace():
+            if too_long:
+                cuts.append(Cut(end, self.context))
+            elif self._header_due and not row.isspace():
                 self.context, self._header_due = row, False
                 cuts.append(Cut(end, self.context, record=False))
             else:
@@ -100,8 +122,10 @@ class RowSplitter:
 
 def _cells(row: bytes, delimiter: str) -> list[str]:
     try:
-        text = row.decode("utf-8").removesuffix("\n").removesuffix("\r")
+        text = row.decode("utf-8").removesuffix("\n").rstrip("\r")
         if '"' not in text:
+            if "\r" in text:
+                raise RecordError("a carriage return within the row: rows end with LF or CR LF")
             return text.split(delimiter)
         return next(csv.reader([text], delimiter=delimiter, strict=True))
     except UnicodeDecodeError as error:
@@ -118,15 +142,16 @@ class Csv:
     def prepare(self, mapping: Mapping[str, Any] | None) -> TableMapping:
         return _prepared(self.name, mapping)
 
-    def splitter(self, mapping: TableMapping) -> RowSplitter:
-        return RowSplitter(mapping.delimiter, mapping.header is not None)
+    def splitter(self, mapping: TableMapping, longest: int = MAX_RECORD) -> RowSplitter:
+        return RowSplitter(mapping.delimiter, mapping.header is not None, longest)
 
     def read(self, chunk: Chunk, how: Reading) -> Iterator[Event]:
         mapping: TableMapping = how.mapping
         header = self._header(chunk, mapping)
         position = {name: place for place, name in enumerate(header)}
         start, line, ordinal = 0, chunk.first_line, chunk.ordinal
-        for cut in RowSplitter(mapping.delimiter, header_known=True).cuts(chunk.data, at_end=True):
+        splitter = RowSplitter(mapping.delimiter, header_known=True, longest=how.longest)
+        for cut in splitter.cuts(chunk.data, at_end=True):
             row = chunk.data[start : cut.end]
             if cut.record:
                 try:
@@ -170,7 +195,7 @@ class JsonLines:
     def prepare(self, mapping: Mapping[str, Any] | None) -> TableMapping:
         return _prepared(self.name, mapping)
 
-    def splitter(self, mapping: TableMapping) -> LineSplitter:
+    def splitter(self, mapping: TableMapping, longest: int = MAX_RECORD) -> LineSplitter:
         return LineSplitter()
 
     def read(self, chunk: Chunk, how: Reading) -> Iterator[Event]:
@@ -188,7 +213,11 @@ class JsonLines:
                     text = _look_up(found, column)
                     return None if text is None or not text.strip() or text in mapping.missing else text
 
-                event = _event(value, chunk.ordinal + offset, how)
+                try:
+                    event = _event(value, chunk.ordinal + offset, how)
+                except _Several:
+                    each = partial(_combinations, found, mapping.missing)
+                    event = _event(value, chunk.ordinal + offset, how, each)
             except RecordError as error:
                 how.reject(chunk.first_line + offset, str(error), line)
             else:
@@ -200,8 +229,9 @@ class _Number(str):
 
 
 def _object(line: bytes) -> dict[str, Any]:
+    text = json_text(line)
     try:
-        found = json.loads(line, parse_float=_Number, parse_int=_Number)
+        found = json.loads(text, parse_float=_Number, parse_int=_Number)
     except ValueError as error:
         raise RecordError(f"not a JSON object: {error}") from None
     except RecursionError:
@@ -217,16 +247,72 @@ def _look_up(found: dict[str, Any], column: str) -> str | None:
     if value is None and "." in column and column not in found:
         value = found
         for step in column.split("."):
+            if isinstance(value, list):
+                break
             value = value.get(step) if isinstance(value, dict) else None
+    if isinstance(value, list):
+        raise _Several(f"'{column}' holds an array, where one value is needed")
+    return _text_of(value, column)
+
+
+def _text_of(value: Any, column: str) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
         return {"nan": "NaN", "inf": "INF", "-inf": "-INF"}.get(str(value), str(value))
-    raise RecordError(
-        f"'{column}' holds {'an object' if isinstance(value, dict) else 'an array'}, not a value"
-    )
+    raise RecordError(f"'{column}' holds an object, not a value")
+
+
+class _Several(RecordError):
+    """A column has several values."""
+
+
+MOST = 100_000  # combinations of values that a row may have for a triple
+
+Chosen = dict[tuple[str, ...], int]  # of each array on the way to a value, which element
+
+
+def _combinations(found: dict[str, Any], missing: frozenset[str], columns: Sequence[str]) -> Iterator[Row]:
+    """A row for each combination of the columns' values. Columns inside the same array go together: with
+    `items.name` and `items.price`, each item has its own price."""
+    rows: list[tuple[Chosen, dict[str, str]]] = [({}, {})]
+    for column in dict.fromkeys(columns):
+        options = [
+            (chosen, text)
+            for chosen, text in _values(found, column)
+            if text is not None and text.strip() and text not in missing
+        ]
+        rows = [
+            (before | chosen, values | {column: text})
+            for before, values in rows
+            for chosen, text in options
+            if all(before.get(array, place) == place for array, place in chosen.items())
+        ]
+        if len(rows) > MOST:
+            raise RecordError(f"the arrays in {', '.join(columns)} make more than {MOST:,} combinations")
+    return (values.get for _, values in rows)
+
+
+def _values(found: dict[str, Any], column: str) -> Iterator[tuple[Chosen, str | None]]:
+    """All values of a column, each with the elements of arrays that lead to it."""
+
+    def along(value: Any, path: tuple[str, ...], steps: list[str]) -> Iterator[tuple[Chosen, str | None]]:
+        if isinstance(value, list):
+            for place, element in enumerate(value):
+                if isinstance(element, list):
+                    raise RecordError(f"'{column}' holds an array in an array")
+                for chosen, text in along(element, path, steps):
+                    yield {path: place} | chosen, text
+        elif steps:
+            inner = value.get(steps[0]) if isinstance(value, dict) else None
+            yield from along(inner, (*path, steps[0]), steps[1:])
+        else:
+            yield {}, _text_of(value, column)
+
+    steps = [column] if column in found else column.split(".")
+    return along(found, (), steps)
 
 
 CSV: Framing = Csv()

@@ -24,10 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kelda.errors import UsageError
-from kelda.rdf.framing import RECORDS, framing_of, guess_format
+from kelda.rdf.framing import RECORDS, checked_length, framing_of, guess_format
 from kelda.runner.file_names import readable_name
 from kelda.runner.job import StreamSource
 from kelda.runner.sources.address import LOCAL, Address, read_address
+from kelda.runner.sources.arrival import NotingArrival, may_lack_time
 from kelda.runner.sources.file import FileReader
 from kelda.runner.sources.folder import FolderReader
 from kelda.runner.sources.idle import SayingWhenIdle
@@ -35,6 +36,7 @@ from kelda.runner.sources.push import BusyError, PushReader
 from kelda.runner.sources.rate import AtMost
 from kelda.runner.sources.reader import Now, Offset, Piece, Reader, wall
 from kelda.runner.sources.replay import ReplayReader
+from kelda.runner.sources.spooled import SpooledReader
 from kelda.runner.sources.tail import TailReader
 from kelda.runner.sources.tcp import TcpReader
 
@@ -132,6 +134,7 @@ def _tcp(opening: Opening) -> Reader:
         spool=opening.spool,
         reconnect=reconnect,
         piece_records=opening.piece_records,
+        now=opening.now,
     )
 
 
@@ -162,6 +165,7 @@ def _push(opening: Opening) -> Reader:
         format=opening.format,
         spool=opening.spool,
         piece_records=opening.piece_records,
+        now=opening.now,
     )
     if waiting is not None:
         reader.max_waiting = waiting
@@ -216,6 +220,7 @@ def open_reader(
         )
     if source.format is not None:
         framing_of(source.format)
+        checked_length(source.format, source.max_record)
     for what, value in (("idle_ms", source.idle_ms), ("rate", source.rate)):
         if value is not None and value < 1:
             raise UsageError(f"{what} of <{source.iri}> must be at least 1, not {value}")
@@ -224,6 +229,8 @@ def open_reader(
         piece_records = max(1, min(piece_records, source.rate // 10))
     own = spool / readable_name(source.iri)
     reader = open_scheme(Opening(address, source, number, own, max(1, piece_records), now, spots))
+    if not isinstance(reader, SpooledReader) and may_lack_time(reader.format, source):
+        reader = NotingArrival(reader, now=now)
     if source.idle_ms is not None:
         reader = SayingWhenIdle(reader, number, source.idle_ms, now=now)
     if source.rate is not None:

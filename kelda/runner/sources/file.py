@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from kelda.errors import InputError
 from kelda.rdf.framing import RECORDS
-from kelda.rdf.framings.base import Chunk
 from kelda.runner.job import StreamSource
 from kelda.runner.sources.cutter import TAIL, Cutter, Place, Step
 from kelda.runner.sources.reader import Offset, Piece
@@ -50,7 +49,13 @@ class FileReader:
         self.path, self.number, self.format = path, number, format
         self._text = self._open()
         spots_in = path if spots and isinstance(self._text, PlainText) else None
-        self._cutter = Cutter(format, source.mapping, max_records=piece_records, spots_in=spots_in)
+        self._cutter = Cutter(
+            format,
+            source.mapping,
+            max_records=piece_records,
+            spots_in=spots_in,
+            max_record=source.max_record,
+        )
         self._lock = threading.Lock()  # for who reads ahead
         self._size = path.stat().st_size
         self._reached = 0  # the position up to which this reader has seen the text itself
@@ -151,7 +156,7 @@ class FileReader:
             "bytes": step.place.at,
             "line": step.place.line,
             "context": step.place.context.decode("latin-1"),  # any bytes, as JSON
-            "mark": mark_of(step.chunk) if step.chunk and step.place.at != at["bytes"] else at["mark"],
+            "mark": mark_of(step) if step.chunk and step.place.at != at["bytes"] else at["mark"],
             "ended": step.last,
         }
         return Taken(piece, end)
@@ -191,7 +196,10 @@ def place_of(at: Offset) -> Place:
     return Place(at["bytes"], at["line"], at["records"], at["context"].encode("latin-1"))
 
 
-def mark_of(chunk: Chunk) -> list[int]:
+def mark_of(step: Step) -> list[int]:
     """By what a text is known again: how many bytes were looked at, and their checksum."""
-    tail = chunk.tail if isinstance(chunk, Spot) else chunk.data[-TAIL:]
+    tail = step.tail
+    if tail is None:
+        assert step.chunk is not None
+        tail = step.chunk.tail if isinstance(step.chunk, Spot) else step.chunk.data[-TAIL:]
     return [len(tail), zlib.crc32(tail)]

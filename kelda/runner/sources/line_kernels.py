@@ -25,6 +25,18 @@ def count(text):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def first_long(text, longest):  # type: ignore[no-untyped-def]
+    """Where the first line begins that has more than `longest` bytes with its line feed; -1 if none has."""
+    start = 0
+    for i in range(text.shape[0]):
+        if text[i] == LINE_FEED:
+            if i + 1 - start > longest:
+                return start
+            start = i + 1
+    return start if text.shape[0] - start > longest else -1
+
+
+@njit(cache=True, nogil=True)
 def behind(text, number):  # type: ignore[no-untyped-def]
     """Where that many lines have ended; there must be as many."""
     start = 0

@@ -20,7 +20,7 @@ from kelda.rdf.event import Event
 from kelda.rdf.framing import RECORDS
 from kelda.rdf.writers import write_messages, write_tsnt
 from kelda.runner.job import StreamSource
-from kelda.runner.sources.reader import wall
+from kelda.runner.sources.reader import Now, wall
 from kelda.runner.sources.spooled import SpooledReader
 
 WAITING = 100_000
@@ -42,8 +42,9 @@ class PushReader(SpooledReader):
         spool: Path,
         piece_records: int = RECORDS,
         max_waiting: int = WAITING,
+        now: Now = wall,
     ) -> None:
-        super().__init__(source, number, format=format, spool=spool, piece_records=piece_records)
+        super().__init__(source, number, format=format, spool=spool, piece_records=piece_records, now=now)
         self.max_waiting = max_waiting
         self._arrival = 0  # the last time that was given to an event without one
 

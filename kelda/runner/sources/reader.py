@@ -49,6 +49,7 @@ class Piece:
     idle: bool = False
     name: str = ""  # of the file in which the lines are counted; empty: the source itself
     format: str = ""  # of the chunk
+    arrived: int | None = None  # when (ms), for events that say no time; None: such events are rejected
 
     def loaded(self) -> Piece:
         """With its text."""

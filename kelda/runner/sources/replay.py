@@ -67,8 +67,11 @@ class ReplayReader(FileReader):
         self._mapping = prepare_mapping(format, source.mapping)
         # To look ahead record by record, while the others cut pieces: going back and forth in one text
         # would mean to unpack it again and again.
-        self._ahead = Cutter(format, self._mapping, max_records=1, exact=True)
-        self._cutter = Cutter(format, self._mapping, max_records=piece_records, exact=True)
+        longest = source.max_record
+        self._ahead = Cutter(format, self._mapping, max_records=1, exact=True, max_record=longest)
+        self._cutter = Cutter(
+            format, self._mapping, max_records=piece_records, exact=True, max_record=longest
+        )
         self._ahead_text = self._open()
         self._first: int | None = None
         self._origin: float | None = None  # when the first record was due, by the wall clock
@@ -170,6 +173,7 @@ class ReplayReader(FileReader):
             mapping=self._mapping,
             on_reject=_passed_over,
             name=self._source.path,
+            max_record=self._source.max_record,
         ):
             triples += len(event.quads)
             if event.time is not None:

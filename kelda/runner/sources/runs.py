@@ -8,7 +8,7 @@ splitting all that comes before, which is most of the text of a piece.
 from __future__ import annotations
 
 from kelda.rdf.framings.nquads import RunSplitter, thing_of
-from kelda.rdf.framings.tsnt import TIME_AND_REST
+from kelda.rdf.framings.tsnt import TIMED, says_nothing
 
 BACK = 1 << 12  # bytes that are looked at first
 
@@ -38,8 +38,7 @@ def _line_in_order(data: bytes, begin: int, target: int) -> int:
     while 0 < start < target:
         end = data.find(b"\n", start) + 1
         line = data[start : end or len(data)]
-        said = line.strip()
-        if said and not said.startswith(b"#") and (TIME_AND_REST.match(line) or thing_of(line) is not None):
+        if not says_nothing(line) and (TIMED.match(line) or thing_of(line) is not None):
             return start
         start = end
     return target

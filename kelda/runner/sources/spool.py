@@ -21,7 +21,7 @@ from kelda.errors import InputError
 from kelda.rdf.framings.base import Chunk
 from kelda.runner.kept import reading, writing
 from kelda.runner.sources.cutter import Place, Step
-from kelda.runner.sources.reader import Offset, Piece
+from kelda.runner.sources.reader import Now, Offset, Piece, wall
 
 SEGMENT = 1 << 24  # bytes of a segment
 
@@ -39,7 +39,10 @@ class _Entry(NamedTuple):
 class Spool:
     """Entries of one stream. Safe to use from several threads."""
 
-    def __init__(self, folder: Path, number: int, format: str, *, segment: int = SEGMENT) -> None:
+    def __init__(
+        self, folder: Path, number: int, format: str, *, segment: int = SEGMENT, now: Now = wall
+    ) -> None:
+        self._now = now
         self.folder, self.number, self.format, self._segment_size = folder, number, format, segment
         self.changed = threading.Condition()
         self.place = Place()  # where the next record stands: its line and its number
@@ -130,10 +133,12 @@ class Spool:
                 "first_line": chunk.first_line,
                 "ordinal": chunk.ordinal,
                 "context": len(chunk.context),
+                "left_out": chunk.left_out,
                 "line": after.line,
                 "so_far": after.records,
                 "ends": ends,
                 "heartbeat": heartbeat,
+                "arrived": int(self._now() * 1000),
             }
             body = json.dumps(about).encode() + b"\n" + chunk.context + chunk.data
             self._write(_FRAME.pack(len(body), zlib.crc32(body)) + body)
@@ -205,6 +210,7 @@ class Spool:
             ends=about["ends"],
             heartbeat=about["heartbeat"],
             format=self.format,
+            arrived=about["arrived"],
         )
 
     def _open(self) -> None:
@@ -269,4 +275,6 @@ def _unpacked(body: bytes) -> tuple[dict[str, Any], Chunk]:
     head, _, rest = body.partition(b"\n")
     about = json.loads(head)
     cut = about["context"]
-    return about, Chunk(about["first_line"], about["ordinal"], rest[:cut], rest[cut:])
+    return about, Chunk(
+        about["first_line"], about["ordinal"], rest[:cut], rest[cut:], left_out=about["left_out"]
+    )

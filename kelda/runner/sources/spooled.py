@@ -7,7 +7,7 @@ from pathlib import Path
 from kelda.rdf.framing import RECORDS, prepare_mapping
 from kelda.runner.job import StreamSource
 from kelda.runner.sources.cutter import Cutter, Place
-from kelda.runner.sources.reader import Offset, Piece
+from kelda.runner.sources.reader import Now, Offset, Piece, wall
 from kelda.runner.sources.spool import Spool
 from kelda.runner.sources.text import Portions
 
@@ -16,12 +16,19 @@ class SpooledReader:
     """Hands out what was spooled. An offset counts the entries of the spool."""
 
     def __init__(
-        self, source: StreamSource, number: int, *, format: str, spool: Path, piece_records: int = RECORDS
+        self,
+        source: StreamSource,
+        number: int,
+        *,
+        format: str,
+        spool: Path,
+        piece_records: int = RECORDS,
+        now: Now = wall,
     ) -> None:
         self.source, self.number, self.format = source, number, format
         self._mapping = prepare_mapping(format, source.mapping)
         self._piece_records = piece_records
-        self._spool = Spool(spool, number, format)
+        self._spool = Spool(spool, number, format, now=now)
 
     def start(self) -> Offset:
         return self._spool.start()
@@ -46,7 +53,15 @@ class SpooledReader:
 
     def _document(self) -> Document:
         """A text that begins now: a connection, or a push."""
-        return Document(self._spool, Cutter(self.format, self._mapping, max_records=self._piece_records))
+        return Document(
+            self._spool,
+            Cutter(
+                self.format,
+                self._mapping,
+                max_records=self._piece_records,
+                max_record=self.source.max_record,
+            ),
+        )
 
 
 class Document:
@@ -72,4 +87,5 @@ class Document:
             self._text.drop(self._place.at)
             if step.last:
                 break
+        self._text.drop(self._cutter.needs(self._text, self._place))
         return records

@@ -19,7 +19,7 @@ from pathlib import Path
 from kelda.errors import UsageError
 from kelda.rdf.framing import RECORDS
 from kelda.runner.job import StreamSource
-from kelda.runner.sources.reader import Offset, Piece
+from kelda.runner.sources.reader import Now, Offset, Piece, wall
 from kelda.runner.sources.spooled import SpooledReader
 
 WAITING = 1_000_000  # records that may wait before the socket is left alone
@@ -45,8 +45,9 @@ class TcpReader(SpooledReader):
         reconnect: bool = True,
         piece_records: int = RECORDS,
         max_waiting: int = WAITING,
+        now: Now = wall,
     ) -> None:
-        super().__init__(source, number, format=format, spool=spool, piece_records=piece_records)
+        super().__init__(source, number, format=format, spool=spool, piece_records=piece_records, now=now)
         host, colon, port = place.rstrip("/").rpartition(":")
         if not colon or not host or not port.isdigit():
             raise UsageError(f"tcp://{place}: write tcp://host:port, for example tcp://127.0.0.1:9999")

@@ -16,7 +16,10 @@ _PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
 
 
 class Text(Protocol):
-    """Bytes that can be read at any position; going forward is cheap."""
+    """Bytes that can be read at any position; going forward is cheap. One that `only_grows` never changes
+    where it was read."""
+
+    only_grows: bool
 
     def read(self, at: int, size: int) -> bytes:
         """`size` bytes from position `at` on; fewer only where the text ends."""
@@ -35,6 +38,8 @@ class Text(Protocol):
 
 class PlainText:
     """A file as it is."""
+
+    only_grows = False
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -72,6 +77,8 @@ class PackedText:
     It is always unpacked in blocks of one size, so that `stored` says the same in every run.
     """
 
+    only_grows = False
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: BinaryIO | None = None
@@ -86,6 +93,11 @@ class PackedText:
 
     def _count(self, more: int) -> None:
         self._taken += more
+
+    @property
+    def taken(self) -> int:
+        """How many bytes of the file were read."""
+        return self._taken
 
     def _unpack(self, until: int) -> None:
         """Have the text up to `until` in the buffer, or all of it."""
@@ -130,18 +142,23 @@ class PackedText:
 class Portions:
     """Text that arrives in portions and is let go once it was cut."""
 
+    only_grows = True
+
     def __init__(self, data: bytes = b"") -> None:
-        self._data, self._begin = data, 0
+        self._data, self._begin = bytearray(data), 0
 
     def add(self, data: bytes) -> None:
         self._data += data
 
     def drop(self, before: int) -> None:
         """Forget what lies before a position."""
-        self._data, self._begin = self._data[before - self._begin :], before
+        if before > self._begin:
+            del self._data[: before - self._begin]
+            self._begin = before
 
     def read(self, at: int, size: int) -> bytes:
-        return self._data[at - self._begin : at - self._begin + size]
+        with memoryview(self._data) as view:
+            return bytes(view[at - self._begin : at - self._begin + size])
 
     def at_end(self, at: int) -> bool:
         return at >= self._begin + len(self._data)
@@ -150,7 +167,7 @@ class Portions:
         return at
 
     def close(self) -> None:
-        self._data = b""
+        self._data.clear()
 
 
 def is_packed(path: Path) -> bool:
