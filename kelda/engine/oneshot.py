@@ -34,9 +34,10 @@ from kelda.lang.to_sparql import (
     variable_name,
 )
 from kelda.rdf.dictionary import Dictionary
-from kelda.rdf.exact import Functions, from_store, triple_from_store
+from kelda.rdf.exact import from_store, triple_from_store
 from kelda.rdf.graphstore import GraphStore
 from kelda.rdf.ntriples import ids_of
+from kelda.rdf.operators import Functions
 from kelda.rdf.times import ms_to_literal
 
 

@@ -8,7 +8,6 @@ Oxigraph leaves alone; where a query needs its value, `VALUE_OF` turns it into t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import IntFlag
 from functools import lru_cache
 
@@ -130,6 +129,3 @@ def datatype_of(term: Value) -> NamedNode | None:
     """DATATYPE of a stored term; None is an error."""
     written = from_store(term)
     return written.datatype if isinstance(written, Literal) else None
-
-
-Functions = dict[NamedNode, Callable[..., Value | None]]

@@ -20,8 +20,8 @@ from pyoxigraph import (
 )
 
 from kelda.rdf.aggregates import AGGREGATES
-from kelda.rdf.exact import Functions, Needs, quad_from_store, quad_to_store, to_store_with_needs
-from kelda.rdf.operators import FUNCTIONS
+from kelda.rdf.exact import Needs, quad_from_store, quad_to_store, to_store_with_needs
+from kelda.rdf.operators import FUNCTIONS, Functions
 
 
 class GraphStore:

@@ -435,7 +435,9 @@ _NAMES = {
 
 CASTS = frozenset(_TARGETS)
 
-FUNCTIONS: dict[NamedNode, Callable[..., Value | None]] = {
+Functions = dict[NamedNode, Callable[..., Value | None]]
+
+FUNCTIONS: Functions = {
     VALUE_OF: value_of,
     DATATYPE_OF: datatype_of,
     name_of("ORDER"): lambda term: Literal(sort_text(term)),
