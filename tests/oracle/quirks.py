@@ -171,12 +171,22 @@ def _(case: Case, found: Difference, differs: Differs) -> bool:
     return "DISTINCT" in case.query and same_but(left, found)
 
 
-@because("the text of a computed number: 1, 1.0 or 1.0E0")
+@because("the text of a computed number (1, 1.0 or 1.0e0) and its hash; GROUP_CONCAT(DISTINCT …) of booleans")
 def _(case: Case, found: Difference, differs: Differs) -> bool:
-    def number(name: str, term: Term) -> Term:
+    hashes = (
+        shown(case.query, "MD5|SHA1|SHA256|SHA384|SHA512")
+        if re.search("double|float|decimal", case.query)
+        else ()
+    )
+    joined = shown(case.query, "GROUP_CONCAT") if "DISTINCT" in case.query else ()
+
+    def number(name: str, term: Term) -> Term | None:
         if not isinstance(term, Literal) or term.datatype.value != XSD + "string":
             return term
-        return Literal(re.sub(r"[+-]?\d+(\.\d+)?(E[+-]?\d+)?", lambda m: f"{float(m[0]):.6g}", term.value))
+        if name in hashes:
+            return None
+        text = term.value.replace("true", "1").replace("false", "0") if name in joined else term.value
+        return Literal(re.sub(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", lambda m: f"{float(m[0]):.6g}", text))
 
     return same_but(number, found)
 
@@ -231,3 +241,18 @@ def one_term_each(text: str) -> str:
         return f'"{value}"^^<{XSD}double>' if found[2] in NUMBERS | {"float"} else found[0]
 
     return re.sub(rf'"([+-]?\d*\.?\d+(?:[eE][+-]?\d+)?)"\^\^<{XSD}(\w+)>', plain, text)
+
+
+@because("COUNT(DISTINCT *) with [] behind a path: ARQ counts the [] too")
+def _(case: Case, found: Difference, differs: Differs) -> bool:
+    text = re.sub(r"\s", "", case.query)
+    return "COUNT(DISTINCT*)" in text and "[]" in text and PATH.search(case.query) is not None
+
+
+@because(
+    "ours: EXISTS { ?x :r* ?v } finds no path of no length at a ?v from outside that is not in the graph"
+)
+def _(case: Case, found: Difference, differs: Differs) -> bool:
+    # Oxigraph joins where SPARQL fills in; where the term is in the graph it is the same.
+    inside = case.query.split("EXISTS")[1:]
+    return any(re.search(r">[ )]*[*?](?!\w)", text) for text in inside)
