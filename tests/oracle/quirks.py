@@ -21,8 +21,8 @@ Where ARQ has operators of its own, `Strict.java` puts those of SPARQL 1.1 in th
 - MINUS is taken pair by pair (`Minus.java`); ARQ's goes wrong where solutions bind different variables.
 - IRI() of a blank node, or of a text that is no IRI, is an error; ARQ makes an IRI of it.
 
-What SPARQL leaves open is made one by `compare.py`. The rest is here: each excuse says which queries it is
-for and looks only at differences of its kind.
+What SPARQL leaves open is made one by `compare.py`. The rest is here: an excuse looks at what differs, or where
+that does not tell, at the form of the query; then it hides all differences of such queries, so keep it narrow.
 """
 
 from __future__ import annotations
