@@ -91,11 +91,16 @@ final class Strict {
         E_DateTimeYear.class, E_DateTimeMonth.class, E_DateTimeDay.class, E_DateTimeHours.class,
         E_DateTimeMinutes.class, E_DateTimeSeconds.class, E_DateTimeTimezone.class, E_DateTimeTZ.class);
 
+    private static final Set<Class<?>> ROUNDINGS = Set.of(
+        E_NumCeiling.class, E_NumFloor.class, E_NumAbs.class, E_UnaryPlus.class);
+
     private static final ExprTransform EXPRESSIONS = new ExprTransformApplyElementTransform(PATTERNS) {
         @Override public Expr transform(ExprFunction1 function, Expr a) {
             if (function instanceof E_LogicalNot) return new E_LogicalNot(truth(a));
             if (function instanceof E_IRI) return new Of(a, (value, env) -> iri(function, value, env));
             if (function instanceof E_NumRound) return new Of(a, (value, env) -> round(function, value));
+            if (ROUNDINGS.contains(function.getClass()))
+                return new Of(a, (value, env) -> plainInteger(function, value));
             if (PARTS_OF_TIMES.contains(function.getClass()))
                 return new Of(a, (value, env) -> partOfTime(function, value));
             return super.transform(function, a);
@@ -221,7 +226,7 @@ final class Strict {
         if (!value.isString() && !value.isNumber() && !value.isBoolean() && !value.isDateTime() && !value.isDate())
             throw new ExprEvalException("cannot be cast");
         // The value of a float, not its text: 0.1 is 0.10000000149011612.
-        return value.isFloat() && Float.isFinite(value.getFloat()) ? NodeValue.makeDouble(value.getFloat()) : value;
+        return isA(value, "float") && Float.isFinite(value.getFloat()) ? NodeValue.makeDouble(value.getFloat()) : value;
     }
 
     /** NaN is cast to false, which ARQ takes for true. */
@@ -279,10 +284,21 @@ final class Strict {
 
     /** Doubles and floats as they are where they have no fraction (so -0.0 too): ARQ goes through a long. */
     private static NodeValue round(ExprFunction1 function, NodeValue value) {
-        if ((value.isFloat() || value.isDouble()) && value.getDouble() == 0) return value;
-        if (value.isFloat() && !(Math.abs(value.getFloat()) < 1 << 23)) return value;
-        if (value.isDouble() && !(Math.abs(value.getDouble()) < 1L << 52)) return value;
-        return function.eval(value);
+        if ((isA(value, "float") || isA(value, "double")) && value.getDouble() == 0) return value;
+        if (isA(value, "float") && !(Math.abs(value.getFloat()) < 1 << 23)) return value;
+        if (isA(value, "double") && !(Math.abs(value.getDouble()) < 1L << 52)) return value;
+        return plainInteger(function, value);
+    }
+
+    /** Whether it is of this very type: for ARQ any decimal is a float. */
+    private static boolean isA(NodeValue value, String type) {
+        return value.isNumber() && (XSD + type).equals(value.asNode().getLiteralDatatypeURI());
+    }
+
+    /** What a function makes of a number; of an xsd:int it is an xsd:integer. */
+    private static NodeValue plainInteger(ExprFunction1 function, NodeValue value) {
+        NodeValue found = function.eval(value);
+        return found.isInteger() ? NodeValue.makeInteger(found.getInteger()) : found;
     }
 
     private static Expr plain(Expr a) {

