@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kelda.engine.answer import Answer
     from kelda.engine.oneshot import Solutions
     from kelda.engine.report import Report, When
-    from kelda.errors import InputError, KeldaError, MemoryLimitError, QueryError, UsageError
+    from kelda.errors import InputError, KeldaError, MemoryLimitError, QueryError, QueryStopped, UsageError
     from kelda.rdf.event import Event
     from kelda.runner.engine import Engine, Query, Stream, connect
     from kelda.spark.engine import SparkEngine, SparkQuery, SparkStream
@@ -31,6 +31,7 @@ _HOMES = {
     "MemoryLimitError": "kelda.errors",
     "Query": "kelda.runner.engine",
     "QueryError": "kelda.errors",
+    "QueryStopped": "kelda.errors",
     "Report": "kelda.engine.report",
     "Solutions": "kelda.engine.oneshot",
     "SparkEngine": "kelda.spark.engine",
@@ -51,6 +52,7 @@ __all__ = [
     "MemoryLimitError",
     "Query",
     "QueryError",
+    "QueryStopped",
     "Report",
     "Solutions",
     "SparkEngine",

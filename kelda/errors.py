@@ -70,9 +70,16 @@ class EnvironmentProblem(KeldaError):
 
 
 class MemoryLimitError(KeldaError):
-    """The engine holds more than it may; the message says what holds most. Nothing was dropped."""
+    """The engine holds more than it may; the message says what holds most. Nothing was dropped. (A query that
+    alone would take too much in a step is stopped instead, for this reason.)"""
 
     exit_code = 6
+
+
+class QueryStopped(KeldaError):
+    """A query that failed while it ran, and was stopped; the others went on. The message says why."""
+
+    exit_code = 7
 
 
 class UsageError(KeldaError):

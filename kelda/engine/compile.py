@@ -11,6 +11,8 @@ from dataclasses import replace
 from functools import reduce
 from itertools import count
 
+from pyoxigraph import NamedNode
+
 from kelda.engine.compile_paths import Paths
 from kelda.engine.deltas import Ids
 from kelda.engine.expressions import Compiled, Expressions, supports
@@ -62,7 +64,6 @@ class Incremental:
         dictionary: Dictionary,
         windows: dict[str, tuple[str, Intervals]],  # name -> (stream, intervals)
         parameters: Parameters | None = None,  # of the queries of this shape, if they share a network
-        stored_may_change: bool = False,
         owner: Owner | None = None,  # if the query is spread over shards
         groups: JoinGroups | None = None,  # of other queries, to be shared
         name: str = "",
@@ -70,15 +71,15 @@ class Incremental:
         self.groups = JoinGroups() if groups is None else groups
         self.name = name
         self.owner = owner
-        self.stored_may_change = stored_may_change
         self.parameters = parameters
         self._whose = () if parameters is None else (QUERY,)
         self.query, self.store, self.dictionary, self.windows = query, store, dictionary, windows
         self.expressions = Expressions(dictionary, base=query.base)
         self._fresh = count()
-        self._merges_stored = False
         # Answers of `reads_windows`, with their patterns: while those are here, no other has their id.
         self._reading: dict[tuple[int, str | None], tuple[A.Pattern, bool]] = {}
+        self.merges: bool | None = None  # whether bare patterns read a window and stored graphs, merged
+        self.before: dict[A.Pattern, Ids] | None = None  # what was stored when nothing was beside the windows
 
     def compile(self) -> Node:
         """The node whose deltas are the solutions of the query."""
@@ -112,11 +113,17 @@ class Incremental:
         default = self.query.dataset.windows
         if not default:
             return None
-        stored = replace(
-            self.query, form=A.Form.ASK, pattern=_ANYTHING, windows=(), dataset=self._stored_dataset()
-        )
-        self._merges_stored = self.stored_may_change or bool(evaluate(stored, self.store))
-        return default[0] if len(default) == 1 and not self._merges_stored else MERGED
+        if self.merges is None:
+            alone = len(default) == 1 and not any(map(self.goes_by_stated_time, self.windows))
+            self.merges = not (alone and self.nothing_beside())
+        return MERGED if self.merges else default[0]
+
+    def nothing_beside(self) -> bool:
+        """Whether nothing is stored in the graph that windows are merged with."""
+        anything = A.Triples((A.TriplePattern(A.Var("s"), A.Var("p"), A.Var("o")),))
+        dataset = self._stored_dataset()
+        query = replace(self.query, form=A.Form.ASK, pattern=anything, windows=(), dataset=dataset)
+        return not evaluate(query, self.store)
 
     def _stored_dataset(self) -> A.Dataset:
         return replace(self.query.dataset, windows=())
@@ -180,7 +187,7 @@ class Incremental:
         """A stored sub-query as a node."""
         if self._constants_in(pattern):
             raise NotIncremental("a stored part whose constants no window is joined with, for many queries")
-        return Stored(self.stored(pattern), again=lambda: self.stored(pattern))
+        return Stored(self.stored(pattern))
 
     def _constants_in(self, pattern: A.Pattern) -> tuple[A.Var, ...]:
         """The constants that queries of this shape differ in, of those in a pattern."""
@@ -197,22 +204,36 @@ class Incremental:
 
         def pick(ids: Ids) -> Ids:
             rows = tuple(zip(*(self.dictionary.terms(values) for values in ids), strict=True))
-            return self.stored(A.Join(A.Values(constants, rows), pattern)).rows
+            return self.asked(A.Join(A.Values(constants, rows), pattern))
 
         return Picked(tuple(map(column, _variables(pattern))), tuple(map(column, constants)), pick)
 
     def stored(self, pattern: A.Pattern) -> Relation:
-        """A stored sub-query, asked once: its columns and rows of ids."""
-        variables = _variables(pattern)
+        """A stored sub-query: its columns and rows of ids, to be asked again when stored graphs change."""
+        return Relation(
+            tuple(map(column, _variables(pattern))),
+            self.asked(pattern),
+            frozenset(map(column, certainly_bound(pattern))),
+            lambda: self.asked(pattern),
+            pattern,
+            self._stored_dataset(),
+        )
+
+    def asked(self, pattern: A.Pattern) -> Ids:
+        """The rows of a stored sub-query as they are now."""
+        variables, dataset = _variables(pattern), self._stored_dataset()
+        if self.before is not None:
+            if pattern in self.before:
+                return self.before[pattern]
+            dataset = replace(dataset, default=(_NO_GRAPH,))
         query = replace(
             self.query,
             form=A.Form.SELECT,
             pattern=A.Project(pattern, variables),
             windows=(),
-            dataset=self._stored_dataset(),
+            dataset=dataset,
         )
-        columns = tuple(map(column, variables))
-        return Relation(columns, evaluate_ids(query, self.store, self.dictionary))
+        return evaluate_ids(query, self.store, self.dictionary)
 
     # -------------------------------------------------------------------- joins
 
@@ -237,9 +258,6 @@ class Incremental:
             else:
                 others.append(part if reads is None else A.InWindow(reads, part))
         stored = _connected(stored)
-        if self.stored_may_change:  # only a join of deltas can follow
-            more += [(self.stored_node(p), frozenset(map(column, certainly_bound(p)))) for p in stored]
-            stored = []
         relations = [(self.relation(p), p) for p in stored]
         names = [tuple(leaf.columns) for leaf in leaves] + [r.columns for r, _ in relations]
         shared = _shared_columns(names)
@@ -293,8 +311,7 @@ class Incremental:
             else self.windows_joined([self.leaf(t, name)], [], graph=True)
             for name in self.query.dataset.windows
         ]
-        if self._merges_stored:
-            parts.append(Projected(self.stored_node(A.Triples((t,))), parts[0].columns))
+        parts.append(Projected(self.stored_node(A.Triples((t,))), parts[0].columns))
         columns = parts[0].columns
         return Operated(Distinct(columns), (United(tuple(parts)),), "merged graph")
 
@@ -508,8 +525,8 @@ class Incremental:
 
 DEEPEST_EXPRESSION = 100  # that is evaluated column by column, each operator calling its operands
 MERGED = "merged"  # the window of bare patterns, where the default graph is made of several things
+_NO_GRAPH = NamedNode("urn:kelda:nothing")  # in which nothing is stored
 NOT_PLAIN = (A.LeftJoin, A.Extend, A.Project, A.Group, A.Minus, A.Filter, A.Exists)
-_ANYTHING = A.Triples((A.TriplePattern(A.Var("s"), A.Var("p"), A.Var("o")),))
 
 
 def column(var: A.Var) -> str:

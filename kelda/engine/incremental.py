@@ -7,6 +7,7 @@ evaluator that is fed the same elements.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -15,6 +16,7 @@ import numpy as np
 from pyoxigraph import NamedNode, Quad
 
 from kelda.engine.answer import Answer
+from kelda.engine.budget import Budget
 from kelda.engine.clock import NEVER, Clock, StreamClock
 from kelda.engine.compile import Incremental, NotIncremental
 from kelda.engine.decode import decoded
@@ -25,7 +27,8 @@ from kelda.engine.intervals import CountIntervals, Intervals, StreamRows, interv
 from kelda.engine.intervals_kernels import falls, numbered
 from kelda.engine.join_groups import JoinGroups
 from kelda.engine.memory import Count, Held
-from kelda.engine.nodes import NO_ROWS, Node, Step, Stored
+from kelda.engine.merging import Alone, alone, inputs_first, nodes_of
+from kelda.engine.nodes import NO_ROWS, JoinWindows, Node, Step, Stored
 from kelda.engine.open_windows import OpenWindows, Window
 from kelda.engine.ownership import Owner
 from kelda.engine.reachable import reachable_ids
@@ -34,6 +37,7 @@ from kelda.engine.report import Report, When, output_of, periods_of, report_of
 from kelda.engine.reporter import Asker, Reporter, SharedContentReporter, SharedReporter
 from kelda.engine.sent import Sent
 from kelda.engine.sharing import Parameters
+from kelda.engine.stopped import EVERYBODYS, Stopped
 from kelda.engine.term_order import TermOrder
 from kelda.engine.top import TopReporter, top_of
 from kelda.errors import MemoryLimitError, UsageError
@@ -41,7 +45,7 @@ from kelda.lang import algebra as A
 from kelda.lang.deep import SHALLOW, roomy
 from kelda.lang.params import Prepared, sizes_of, term_of
 from kelda.lang.to_sparql import visible_vars
-from kelda.lang.walk import children, nodes
+from kelda.lang.walk import nodes
 from kelda.plan.rules.deterministic import deterministic
 from kelda.plan.rules.each_stream import each_stream, reads_every_stream
 from kelda.plan.rules.inline import inlined
@@ -98,12 +102,13 @@ class _Running:
     root: Node
     reporter: Reporter
     windows: tuple[Window, ...]
+    alone: Alone | None = None  # if it takes for granted that nothing is stored beside a window
 
     first: tuple[Node, ...] = field(init=False, default=())  # to be stepped before the root, if it is far up
 
     def __post_init__(self) -> None:
         if self.query.depth > SHALLOW:
-            self.first = _inputs_first(self.root)
+            self.first = inputs_first(self.root)
 
     @property
     def streams(self) -> tuple[tuple[str, Intervals], ...]:
@@ -116,8 +121,8 @@ class _Shared(_Running):
     """All registered queries of one shape; `name` is nobody's."""
 
     reporter: SharedReporter
-    parameters: Parameters
-    first_reports: FirstReports
+    parameters: Parameters = field(kw_only=True)
+    first_reports: FirstReports = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +160,10 @@ class IncrementalEvaluator:
         t0: int = 0,
         store: GraphStore | None = None,
         on_late: Callable[[str, Event], None] | None = None,
-        stored_may_change: bool = False,
         memory_limit: int | None = None,
     ) -> None:
         self.t0 = t0
         self.memory_limit = memory_limit
-        self.stored_may_change = stored_may_change
         self.store = GraphStore() if store is None else store
         self.dictionary = Dictionary()
         self.clock = Clock()
@@ -183,7 +186,13 @@ class IncrementalEvaluator:
         self.arrival = 0
         self._steps = 0
         self.now = NEVER
-        self.fallback = ReferenceEvaluator(t0=t0, store=self.store, on_late=on_late)
+        self._answered = NEVER  # where the clock stood before the step that was taken last
+        self._stopped: dict[str, Stopped] = {}
+        self._told: dict[
+            int, Sent | None
+        ] = {}  # in this step, by reporter (equal queries have one); None: failed
+        self._budget = Budget(memory_limit, self._fail)
+        self.fallback = ReferenceEvaluator(t0=t0, store=self.store, on_late=on_late, budget=self._budget)
         self._owner: Owner | None = None  # of the query that is being registered
         self.on_step: Callable[[Step], None] | None = None  # told of each step before it is taken
 
@@ -219,7 +228,7 @@ class IncrementalEvaluator:
 
         With `owner` it takes only the rows that are this shard's."""
         self._owner = owner
-        if name in self._queries or name in self._names:
+        if any(name in known for known in (self._queries, self._names, self._stopped, self.reasons)):
             raise UsageError(f"a query named {name!r} is registered already: choose another name or drop it")
         check_functions(query)
         wanted, told = output or output_of(query), report or report_of(query)
@@ -239,7 +248,7 @@ class IncrementalEvaluator:
             self._queries[name] = running
             if reads_every_stream(query):
                 self._on_every_stream[name] = (query, output, report)
-            elif not (is_deep or self.stored_may_change or any(_counts_in_steps(w) for w in running.windows)):
+            elif not (is_deep or any(_counts_in_steps(w) for w in running.windows)):
                 self._open_queries[key], self._opened_by[name] = running, key
 
     def _waiting(self) -> list[tuple[str, Event]]:
@@ -294,9 +303,10 @@ class IncrementalEvaluator:
         if top is not None:
             root, order = compiler.compile_top(top), TermOrder(self.dictionary)
             ranked = TopReporter(root.columns, output, report, self.t0, tracks, top=top, order=order)
-            return _Running(name, query, root, ranked, read)
+            return _Running(name, query, root, ranked, read, alone(compiler, top))
         root, kind = compiler.compile(), Asker if query.form is A.Form.ASK else Reporter
-        return _Running(name, query, root, kind(root.columns, output, report, self.t0, tracks), read)
+        reporter = kind(root.columns, output, report, self.t0, tracks)
+        return _Running(name, query, root, reporter, read, alone(compiler, None))
 
     def _compiler(
         self,
@@ -311,7 +321,6 @@ class IncrementalEvaluator:
             self.dictionary,
             {window: (w.stream, w.intervals) for window, w in windows.items()},
             parameters,
-            self.stored_may_change,
             self._owner,
             self._open_groups,
             name,
@@ -363,7 +372,7 @@ class IncrementalEvaluator:
         self._owner = owner
         wanted, told = output or output_of(prepared.query), report or report_of(prepared.query)
         lifted = self._lifted(prepared.query, wanted, told)
-        taken = next((n for n in names if n in self._names), None)
+        taken = next((n for n in names if n in self._names or n in self._stopped), None)
         if taken is not None or len(set(names)) < len(names):
             raise UsageError(f"query names must be new and differ; {taken or 'some name'!r} does not")
         if lifted is not None:
@@ -396,8 +405,6 @@ class IncrementalEvaluator:
             isinstance(w.stream, NamedNode) and w.stream.value not in self.clock.streams
             for w in query.windows
         ):
-            return None
-        if self.stored_may_change and _reads_stored(query.pattern):
             return None
         return _shape_of(query)
 
@@ -446,7 +453,9 @@ class IncrementalEvaluator:
             reporter = SharedContentReporter(root.columns, report, self.t0, every, parameters.told_to)
             reporter.starts_after(self.now)
         read = tuple(windows.values())
-        return _Shared("", lifted.shape, root, reporter, read, parameters, first_reports)
+        return _Shared(
+            "", lifted.shape, root, reporter, read, parameters=parameters, first_reports=first_reports
+        )
 
     def apart(self) -> None:
         """Queries that are registered from now on have no state in common with those before."""
@@ -460,6 +469,8 @@ class IncrementalEvaluator:
 
     def drop(self, name: str) -> None:
         """Forget a query."""
+        if self._stopped.pop(name, None) is not None:
+            return
         self._on_every_stream.pop(name, None)
         shared = self._names.pop(name, None)
         if shared is not None:
@@ -472,11 +483,28 @@ class IncrementalEvaluator:
 
     @property
     def queries(self) -> list[str]:
-        """Names of the registered queries."""
-        return [*self._queries, *self._names, *self.fallback.queries]
+        """Names of the registered queries, those that were stopped included."""
+        return [*self._queries, *self._names, *self._stopped, *self.fallback.queries]
+
+    @property
+    def stopped(self) -> dict[str, Stopped]:
+        """The queries that have failed, and why; until they are dropped."""
+        return self._stopped | self.fallback.stopped
+
+    def stop(self, name: str, why: Stopped) -> None:
+        """A query has failed: it answers nothing any more, but is still registered."""
+        if name in self.fallback.queries:
+            self.fallback.stop(name, why)
+            self.reasons.pop(name, None)
+            return
+        if name not in self._stopped:
+            self.drop(name)
+        self._stopped[name] = why
 
     def pause(self, name: str, paused: bool = True) -> None:
         """A paused query keeps its windows up to date but reports nothing."""
+        if name in self._stopped:
+            return
         if name in self._names:
             shared = self._names[name]
             number = shared.parameters.numbers[name]
@@ -495,12 +523,35 @@ class IncrementalEvaluator:
 
     def stored_changed(self) -> None:
         """The stored graphs have changed: queries see that from their next report on."""
-        if not self.stored_may_change:
-            raise UsageError("stored graphs are taken as fixed here: say stored_may_change=True")
+        refreshed: set[int] = set()
         for network in self.networks():
-            for node in _all_nodes(network.root):
-                if isinstance(node, Stored):
-                    node.refresh(self.now + 1)
+            try:
+                self._refresh(network, refreshed)
+            except EVERYBODYS:
+                raise
+            except Exception as error:  # noqa: BLE001 - as in a step
+                self._answered = self.now
+                self._fail(id(network.reporter), error)
+        self.fallback.stored_changed()
+
+    def _refresh(self, network: _Running, refreshed: set[int]) -> None:
+        """Let a network know that stored graphs have changed; of its nodes, those that do not know it yet."""
+        if network.alone is not None and network.alone.is_wrong:
+            self._merge(network, network.alone)
+        for node in nodes_of(network.root):
+            if isinstance(node, Stored | JoinWindows) and id(node) not in refreshed:
+                refreshed.add(id(node))
+                node.change(self.now)
+        if isinstance(network, _Shared):
+            network.reporter.stored_changed(self.now)
+
+    def _merge(self, network: _Running, how: Alone) -> None:
+        """Make a network anew, and those that are equal with it: something is stored beside their window."""
+        root = how.merged(network.root, Step(self._steps, self.now, {}, self._budget))
+        every = [*self._queries.values(), *self._open_queries.values()]
+        for equal in [n for n in every if n.root is network.root]:
+            equal.root, equal.alone = root, None
+            equal.__post_init__()
 
     def networks(self) -> list[_Running]:
         """What runs: queries by themselves, and shapes that queries share."""
@@ -520,7 +571,7 @@ class IncrementalEvaluator:
         count = Count()
         readers: dict[int, list[str]] = {}
         for network in self.networks():
-            for node in _all_nodes(network.root):
+            for node in nodes_of(network.root):
                 readers.setdefault(id(node), []).append(network.name)
         for i, network in enumerate(self.networks()):
             kind, owner = ("query", network.name) if network.name else ("shape", str(i))
@@ -529,7 +580,7 @@ class IncrementalEvaluator:
             if isinstance(network, _Shared):
                 out.append(Held(kind, owner, "parameters", count.bytes(network.parameters)))
                 out.append(Held(kind, owner, "instants", count.bytes(network.first_reports)))
-            for node in reversed(_all_nodes(network.root)):
+            for node in reversed(nodes_of(network.root)):
                 who = readers[id(node)]
                 whose = (kind, owner) if len(who) == 1 else ("join", ", ".join(who))
                 first = node.say().partition("\n")[0]
@@ -540,6 +591,8 @@ class IncrementalEvaluator:
 
     def say(self, name: str) -> str:
         """How a query is run, as a tree of nodes."""
+        if name in self.stopped:
+            return self.stopped[name].say()
         if name in self.reasons:
             return f"by the reference evaluator, anew at each report: {self.reasons[name]}"
         network = self._names.get(name) or self._queries[name]
@@ -574,7 +627,7 @@ class IncrementalEvaluator:
     ) -> list[Answer]:
         """Take triples as columns of ids, known to `dictionary`; equal `event` numbers in a row make
         one event (None: each triple is its own)."""
-        return _all_answers(self.push_batch(stream, s, p, o, time, event))
+        return self._all_answers(self.push_batch(stream, s, p, o, time, event))
 
     def push_batch(
         self, stream: str, s: Ids, p: Ids, o: Ids, time: Ids, event: Ids | None = None
@@ -620,13 +673,13 @@ class IncrementalEvaluator:
         answers = self.fallback.heartbeat(stream, time)
         clock = self.clock.streams[stream]
         clock.promised = max(clock.promised, time)
-        return _in_time_order(answers, _all_answers(self.advance()))
+        return _in_time_order(answers, self._all_answers(self.advance()))
 
     def end(self, stream: str) -> list[Answer]:
         """The stream has no more elements."""
         answers = self.fallback.end(stream)
         self.clock.streams[stream].ended = True
-        return _in_time_order(answers, _all_answers(self.advance()))
+        return _in_time_order(answers, self._all_answers(self.advance()))
 
     # -------------------------------------------------------------------- time
 
@@ -637,9 +690,10 @@ class IncrementalEvaluator:
             return []
         rows = {name: pending.release(closed) for name, pending in self.pending.items()}
         self._steps += 1
-        step = Step(self._steps, closed, rows)
+        step = Step(self._steps, closed, rows, self._budget)
         if self.on_step is not None:
             self.on_step(step)
+        self._answered = self.now
         sent = self._run(step)
         self.now = closed
         view = self.dictionary.view()
@@ -651,7 +705,8 @@ class IncrementalEvaluator:
     def retake(self, until: int, rows: Mapping[str, StreamRows]) -> None:
         """Take a step again that was taken and answered before."""
         self._steps += 1
-        step = Step(self._steps, until, rows)
+        step = Step(self._steps, until, rows, self._budget)
+        self._answered = self.now
         self._run(step)
         self.now = until
 
@@ -662,8 +717,9 @@ class IncrementalEvaluator:
     def _check_memory(self) -> None:
         if self.memory_limit is None:
             return
-        every = {id(node): node for network in self.networks() for node in _all_nodes(network.root)}
+        every = {id(node): node for network in self.networks() for node in nodes_of(network.root)}
         state = sum(node.nbytes for node in every.values()) + self.dictionary.nbytes
+        self._budget.held = state
         if 2 * state < self.memory_limit and self._steps % 16:
             return  # far from it: a full count now and then will do
         memory = self.memory()
@@ -689,22 +745,72 @@ class IncrementalEvaluator:
         self._release_at = max(LEAST_TERMS, 2 * self._kept)
 
     def _run(self, step: Step) -> list[tuple[_Running, Sent]]:
-        """What each network sends in a step."""
+        """What each network sends in a step. One that fails is stopped, the others do not notice."""
         self.apart()
-        told: dict[int, Sent] = {}  # by reporter, which equal queries have in common
-        sent = []
-        for running in self.networks():
-            reporter = running.reporter
-            if id(reporter) not in told:
-                for window in running.windows:
-                    window.move(step)
-                if isinstance(running, _Shared):
-                    running.first_reports.take(step.rows, step.until)
-                for node in running.first:
-                    node.step(step)
-                told[id(reporter)] = reporter.step(running.root.step(step), step.until)
-            sent.append((running, told[id(reporter)]))
-        return sent
+        networks = self.networks()
+        self._told = {}
+        self._budget.begin()
+        for running in networks:
+            who = id(running.reporter)
+            if who not in self._told:
+                self._budget.turn(who)
+                try:
+                    self._told[who] = self._sent(running, step)
+                except EVERYBODYS:
+                    raise
+                except Exception as error:  # noqa: BLE001 - whatever it is, it is this network's alone
+                    self._budget.done(who)
+                    self._fail(who, error)
+        told = [(running, self._told[id(running.reporter)]) for running in networks]
+        self._told = {}
+        return [(running, sent) for running, sent in told if sent is not None]
+
+    def _sent(self, running: _Running, step: Step) -> Sent:
+        """What a network sends in a step."""
+        for window in running.windows:
+            window.move(step)
+        if isinstance(running, _Shared):
+            running.first_reports.take(step.rows, step.until)
+        running.reporter.budget = self._budget
+        for node in running.first:
+            node.step(step)
+        return running.reporter.step(running.root.step(step), step.until)
+
+    def _fail(self, who: int, error: Exception) -> None:
+        """Stop the queries that a reporter (the one with this `id`) reports for: they send nothing, in this
+        step neither."""
+        self._told[who] = None
+        names = [name for name, network in self._queries.items() if id(network.reporter) == who]
+        for key, network in list(self._shapes.items()):
+            if network is not None and id(network.reporter) == who:
+                del self._shapes[key]
+                names += network.parameters.numbers
+        why = Stopped.by(error, self._answered)
+        if names:
+            why.warn(names)
+        for name in names:
+            self.stop(name, why)
+
+    def _all_answers(self, batches: list[AnswerBatch]) -> list[Answer]:
+        """The answers as objects, in time order."""
+        sizes: Counter[int] = Counter()
+        for batch in batches:
+            sizes[id(batch.running.reporter)] += self._budget.of_answers(len(batch), len(batch.sent.columns))
+        gone = dict(self._budget.too_much(sizes))
+        for who, size in gone.items():
+            self._fail(who, self._budget.error(size))
+        found: list[Answer] = []
+        for batch in batches:
+            if (who := id(batch.running.reporter)) in gone:
+                continue
+            try:
+                found += batch.answers()
+            except EVERYBODYS:
+                raise
+            except Exception as error:  # noqa: BLE001 - as in a step
+                self._fail(who, error)
+        found.sort(key=lambda a: a.time)
+        return found
 
 
 @lru_cache(maxsize=64)
@@ -732,40 +838,6 @@ def how_it_runs(query: A.Query) -> str:
     return evaluator.say("query")
 
 
-def _reads_stored(pattern: A.Pattern) -> bool:
-    """Whether a part of the pattern is outside all windows."""
-    if isinstance(pattern, A.InWindow):
-        return False
-    if isinstance(pattern, A.Triples | A.PathPattern | A.InGraph):
-        return pattern != A.Triples()
-    return any(_reads_stored(child) for child in children(pattern))
-
-
-def _all_nodes(root: Node) -> list[Node]:
-    found: dict[int, Node] = {}
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        if id(node) not in found:
-            found[id(node)] = node
-            todo += node.inputs
-    return list(found.values())
-
-
-def _inputs_first(root: Node) -> tuple[Node, ...]:
-    """All nodes, each after those it reads."""
-    found: dict[int, Node] = {}
-    todo = [(root, False)]
-    while todo:
-        node, inputs_are_there = todo.pop()
-        if inputs_are_there:
-            found.setdefault(id(node), node)
-        elif id(node) not in found:
-            todo.append((node, True))
-            todo += [(source, False) for source in node.inputs]
-    return tuple(found.values())
-
-
 def _tree(root: Node, count: Count) -> list[str]:
     """The nodes below the root, each with what it reads; one that is read twice is shown in full once."""
     lines: list[str] = []
@@ -785,10 +857,6 @@ def _tree(root: Node, count: Count) -> list[str]:
         lines += [pad + line for line in (first + size, *more, *parts)]
         todo += [(source, depth + 1) for source in reversed(node.inputs)]
     return lines
-
-
-def _all_answers(batches: list[AnswerBatch]) -> list[Answer]:
-    return sorted((a for batch in batches for a in batch.answers()), key=lambda a: a.time)
 
 
 def _in_time_order(first: list[Answer], second: list[Answer]) -> list[Answer]:

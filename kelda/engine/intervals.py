@@ -12,7 +12,7 @@ import numpy as np
 from pyoxigraph import Literal
 
 from kelda.engine import intervals_kernels as kernels
-from kelda.engine.clock import FOREVER
+from kelda.engine.clock import FOREVER, NEVER
 from kelda.engine.deltas import Ids
 from kelda.lang import algebra as A
 from kelda.rdf.dictionary import Dictionary
@@ -57,6 +57,12 @@ class TimeIntervals:
         enter, leave, _ = kernels.stays(units, *self.numbers)
         return enter, leave
 
+    def least(self, until: int) -> int:
+        """Units below this one are in the window at no instant after `until`."""
+        if self.range is None or until == NEVER:
+            return NEVER
+        return until - self.range - self.until - (self.slide or 0)
+
     @property
     def numbers(self) -> tuple[int, int, int, int]:
         """The window, as kernels take it."""
@@ -98,8 +104,7 @@ class CountIntervals:
 
     def of(self, units: Ids) -> tuple[Ids, Ids]:
         """(enter, leave) as far as they are known; asked again, more may be."""
-        enter = (units // self.step + 1) * self.step - 1
-        leave = -(-(units + self.count + 1) // self.step) * self.step - 1
+        enter, leave = self._numbers(units)
         return self._time_of(enter), self._time_of(leave)
 
     def arrival(self, units: Ids) -> Ids:
@@ -109,6 +114,20 @@ class CountIntervals:
         known = at < len(self.history)
         out[known] = self.history[np.maximum(at[known], 0)]
         return out
+
+    def least(self, until: int) -> int:
+        """Units below this one are in the window at no instant after this step."""
+        return self.seen - self.count - self.step
+
+    def now_of(self, units: Ids) -> tuple[Ids, Ids]:
+        """(enter, leave) of units that are not long ago, as far as they have come; one that entered before
+        what is remembered enters there."""
+        return tuple(self.arrival(number) for number in self._numbers(units))  # type: ignore[return-value]
+
+    def _numbers(self, units: Ids) -> tuple[Ids, Ids]:
+        """The units with which these enter and leave."""
+        enter = (units // self.step + 1) * self.step - 1
+        return enter, -(-(units + self.count + 1) // self.step) * self.step - 1
 
     def _time_of(self, units: Ids) -> Ids:
         at = units - (self.seen - len(self.times))
@@ -238,6 +257,17 @@ class Waiting:
 
     def __len__(self) -> int:
         return len(self._units)
+
+    def all(self) -> tuple[Ids, Ids]:
+        """(units, values) of the rows that wait."""
+        return self._units, self._values
+
+    def take_back(self, units: Ids, values: Ids) -> None:
+        """More rows, among those that wait already."""
+        units = np.concatenate([self._units, units])
+        order = np.argsort(units, kind="stable")
+        self._units = units[order]
+        self._values = np.concatenate([self._values, values], axis=1)[:, order]
 
     def step(self, units: Ids, values: Ids) -> tuple[Ids, Ids, Ids, Ids]:
         """(values, enter, leave, units) of the rows that can be placed in time now."""

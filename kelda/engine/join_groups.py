@@ -1,6 +1,6 @@
 """Queries of different shape that contain one join group share its node: rows, indexes and results.
 
-A group is the patterns over windows that a query joins, with their constants, windows and stored relations;
+A group is the patterns over windows that a query joins, with their constants, windows and stored sub-queries;
 the names of variables do not matter, nor does the order of the patterns. The node computes once per step,
 and each query reads it through a `JoinReader`, under its own names and with its own filters.
 
@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from weakref import WeakSet
 
-import numpy as np
-
-from kelda.engine.deltas import Deltas, Ids
+from kelda.engine.deltas import Deltas
 from kelda.engine.expressions import Compiled
 from kelda.engine.nodes import JoinWindows, Node, Step, WindowLeaf
 from kelda.engine.relations import Picked, Relation
+from kelda.lang import algebra as A
+from kelda.lang.walk import transform
 
 Key = tuple[object, ...]
 
@@ -83,7 +83,7 @@ class JoinGroups:
         leaves = sorted(leaves, key=_pattern)
         names: dict[str, int] = {}
         described = [_described(leaf, names) for leaf in leaves]
-        relations = [(tuple(_number(c, names) for c in r.columns), _content(r.rows)) for r in stored]
+        relations = [_asked(r, names) for r in stored]
         key: Key = (graph, *described, *relations)
         if key not in self._open:
             self._open[key] = JoinGroup(JoinWindows(leaves, list(stored), graph))
@@ -115,7 +115,18 @@ def _number(name: str, names: dict[str, int]) -> int:
     return names.setdefault(name, len(names))
 
 
-def _content(rows: Ids) -> Key:
-    """A bag of rows."""
-    order = np.lexsort(rows) if len(rows) else np.zeros(0, np.int64)
-    return (rows.shape, rows[:, order].tobytes())
+def _asked(relation: Relation | Picked, names: dict[str, int]) -> Key:
+    """What a relation asks of the stored graphs, its variables by number. (What it holds may change.)"""
+    if isinstance(relation, Picked):  # of the queries of one shape
+        return (id(relation),)
+    columns = tuple(_number(c, names) for c in relation.columns)
+    hidden: dict[str, int] = {}
+
+    def by_number(node: object) -> object:
+        if not isinstance(node, A.Var):
+            return node
+        if node.name in relation.columns:
+            return A.Var(f"{names[node.name]}")
+        return A.Var(f"hidden{_number(node.name, hidden)}")
+
+    return (columns, transform(relation.pattern, by_number), relation.dataset)

@@ -21,6 +21,7 @@ from pyoxigraph import (
 )
 
 from kelda.engine.answer import Value
+from kelda.engine.budget import NO_LIMIT, Budget
 from kelda.engine.deltas import Ids
 from kelda.engine.functions import check_functions
 from kelda.lang import algebra as A
@@ -124,12 +125,14 @@ def ask(
     windows: tuple[WindowGraph, ...] = (),
     default_windows: str | None = None,
     functions: Functions | None = None,
+    budget: Budget = NO_LIMIT,
 ) -> Result:
     """Run SPARQL text over the query's dataset, to which windows are added as named graphs.
 
-    `default_windows` names a graph that belongs to the default graph and shares no triple with it."""
+    `default_windows` names a graph that belongs to the default graph and shares no triple with it. The
+    result must fit into the `budget`."""
     with _asked(store, text, query, windows, default_windows, functions) as found:
-        return _result(found)
+        return _result(found, budget)
 
 
 @contextmanager
@@ -170,19 +173,21 @@ def _asked(
             store.remove_graph(MERGE)
 
 
-def _result(found: QueryBoolean | QuerySolutions | QueryTriples) -> Result:
+def _result(found: QueryBoolean | QuerySolutions | QueryTriples, budget: Budget) -> Result:
     if isinstance(found, QueryBoolean):
         return bool(found)
     if isinstance(found, QueryTriples):
         return [triple_from_store(t) for t in found]
     assert isinstance(found, QuerySolutions)
-    return _table(found)
+    return _table(found, budget)
 
 
-def _table(found: QuerySolutions) -> Solutions:
+def _table(found: QuerySolutions, budget: Budget) -> Solutions:
     shown = _shown(found)
-    rows = []
+    rows: list[dict[str, Value]] = []
     for solution in found:
+        if len(rows) % AT_ONCE == 0:  # each is counted twice: as a solution, and as an answer
+            budget.check(budget.of_answers(2 * len(rows), len(shown)))
         row = {}
         for i, name in shown:
             value = solution[i]

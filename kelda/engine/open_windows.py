@@ -35,6 +35,7 @@ class Window:
         self.stream, self.intervals = stream, intervals
         self._track: WindowTrack | None = None
         self._step = -1
+        self._failed: Exception | None = None
 
     @property
     def track(self) -> WindowTrack:
@@ -44,14 +45,20 @@ class Window:
         return self._track
 
     def move(self, step: Step) -> None:
-        """Take the elements of a step, once."""
+        """Take the elements of a step, once. If that fails, it fails for all who read the window."""
+        if self._failed is not None:
+            raise self._failed
         if self._step == step.number:
             return
         self._step = step.number
         rows = step.rows.get(self.stream, NO_ROWS)
-        self.intervals.observe(rows, step.until)
-        if self._track is not None:
-            self._track.take(rows)
+        try:
+            self.intervals.observe(rows, step.until)
+            if self._track is not None:
+                self._track.take(rows)
+        except Exception as error:
+            self._failed = error
+            raise
 
 
 class OpenWindows:

@@ -13,17 +13,19 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyoxigraph import DefaultGraph, NamedNode, Quad, Triple
 
 from kelda.engine.answer import Answer
+from kelda.engine.budget import NO_LIMIT, Budget
 from kelda.engine.clock import FOREVER, NEVER, Clock, StreamClock
 from kelda.engine.functions import check_functions
 from kelda.engine.oneshot import Solutions, as_select, ask, instantiate, named_graphs
 from kelda.engine.report import Report, When, output_of, report_of
+from kelda.engine.stopped import EVERYBODYS, Stopped
 from kelda.engine.window import Element, WindowState, make_window
 from kelda.errors import UsageError
 from kelda.lang import algebra as A
@@ -68,6 +70,13 @@ class _Window:
                 if not any(_in(triple, stored) in store for stored in self.beside):
                     quads.append(_in(triple, graph))
         store.extend(quads)
+
+    def beside_changed(self, store: GraphStore) -> None:
+        graph = NamedNode(self.graph.graph)
+        for triple in self.triples if self.beside else ():
+            store.remove(_in(triple, graph))
+            if not any(_in(triple, stored) in store for stored in self.beside):
+                store.add(_in(triple, graph))
 
     def take(self, element: Element, store: GraphStore) -> None:
         graph = NamedNode(self.graph.graph)
@@ -174,14 +183,19 @@ class _Registered:
                 instants.append(t + 1 + (self.t0 - t - 1) % self.report.every)
         return min(instants, default=FOREVER)
 
-    def visit(self, t: int, store: GraphStore) -> list[Answer]:
-        """Move the windows to t and report if the policy says so."""
+    def visit(
+        self, t: int, came: list[tuple[str, Element]], store: GraphStore, budget: Budget
+    ) -> list[Answer]:
+        """Take the elements that came at t, move the windows there and report if the policy says so."""
         for window in self.windows:
+            for stream, element in came:
+                if window.graph.stream.value == stream:
+                    window.state.add(element)
             window.move(t, store)
         if self.paused or not self.reports_at(t):
             return []
         self.was_empty = self.empty
-        return self.send(t, self.result(t, store))
+        return self.send(t, self.result(t, store, budget))
 
     def reports_at(self, t: int) -> bool:
         match self.report.when:
@@ -218,7 +232,7 @@ class _Registered:
             self.text, self.text_needs = text, store.needs
         return text
 
-    def result(self, t: int, store: GraphStore) -> list[Any]:
+    def result(self, t: int, store: GraphStore, budget: Budget = NO_LIMIT) -> list[Any]:
         """The answer at t as a list of hashable items, in result order."""
         found = ask(
             store,
@@ -227,6 +241,7 @@ class _Registered:
             windows=tuple(w.graph for w in self.windows),
             default_windows=self.default_graph if self.query.dataset.windows else None,
             functions={TIMESTAMP: latest(self.times())} if self.asks_times else None,
+            budget=budget,
         )
         if isinstance(found, Solutions):
             return [tuple(row.items()) for row in found.rows]
@@ -305,7 +320,10 @@ class ReferenceEvaluator:
         t0: int = 0,
         store: GraphStore | None = None,
         on_late: Callable[[str, Event], None] | None = None,
+        budget: Budget = NO_LIMIT,
     ) -> None:
+        self.budget = budget
+        self.stopped: dict[str, Stopped] = {}  # queries that have failed
         self.t0 = t0
         self.store = GraphStore() if store is None else store
         self.on_late = on_late
@@ -337,7 +355,7 @@ class ReferenceEvaluator:
         report: Report | None = None,
     ) -> None:
         """Add a query; it sees the elements of the instants that are still to be visited."""
-        if name in self._queries:
+        if name in self._queries or name in self.stopped:
             raise UsageError(f"a query named {name!r} is registered already: choose another name or drop it")
         if not query.windows:
             raise UsageError(
@@ -365,18 +383,45 @@ class ReferenceEvaluator:
 
     def drop(self, name: str) -> None:
         """Forget a query and its windows."""
+        if self.stopped.pop(name, None) is not None:
+            return
         for window in self._queries.pop(name).windows:
             self.store.remove_graph(window.graph.graph)
             self.store.remove_graph(window.graph.rows)
 
     def pause(self, name: str, paused: bool = True) -> None:
         """A paused query keeps its windows up to date but reports nothing."""
-        self._queries[name].paused = paused
+        if name not in self.stopped:
+            self._queries[name].paused = paused
 
     @property
     def queries(self) -> list[str]:
-        """Names of the registered queries."""
-        return list(self._queries)
+        """Names of the registered queries, those that were stopped included."""
+        return [*self._queries, *self.stopped]
+
+    def stop(self, name: str, why: Stopped) -> None:
+        """A query has failed: it answers nothing any more, but is still registered."""
+        if name not in self.stopped:
+            self.drop(name)
+        self.stopped[name] = why
+
+    def _each(self, now: int, do: Callable[..., Any], *args: object) -> Iterator[Any]:
+        """What `do` gives for each query; one that fails is stopped, the others do not notice."""
+        for query in list(self._queries.values()):
+            try:
+                yield do(query, *args)
+            except EVERYBODYS:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is this query's alone
+                why = Stopped.by(error, now)
+                why.warn([query.name])
+                self.stop(query.name, why)
+
+    def stored_changed(self) -> None:
+        """The stored graphs have changed: a triple is in the graph of a window if it is not beside it."""
+        for query in self._queries.values():
+            for window in query.windows:
+                window.beside_changed(self.store)
 
     def catch_up(self, clock: Clock, now: int, waiting: Iterable[tuple[str, Event]]) -> None:
         """Stand where another evaluator stands: with its clocks, and what waits there in order of arrival."""
@@ -438,27 +483,24 @@ class ReferenceEvaluator:
         first = self._pending[0][0] - 1 if self._pending else closed
         visited = first if self._now == NEVER else self._now
         while True:
-            instant = min(
-                self._pending[0][0] if self._pending else FOREVER,
-                min((q.next_instant(visited) for q in self._queries.values()), default=FOREVER),
-            )
+            by_itself = self._each(visited, _Registered.next_instant, visited)
+            instant = min(self._pending[0][0] if self._pending else FOREVER, min(by_itself, default=FOREVER))
             if instant > closed:
                 break
-            self._deliver(instant)
-            for query in self._queries.values():
-                answers += query.visit(instant, self.store)
+            came = self._deliver(instant)
+            for some in self._each(visited, _Registered.visit, instant, came, self.store, self.budget):
+                answers += some
             visited = instant
         self._now = closed
         return answers
 
-    def _deliver(self, instant: int) -> None:
+    def _deliver(self, instant: int) -> list[tuple[str, Element]]:
+        """The elements of an instant, with their streams."""
+        came = []
         while self._pending and self._pending[0][0] == instant:
             time, number, stream, quads = heapq.heappop(self._pending)
-            element = Element(number, time, quads)
-            for query in self._queries.values():
-                for window in query.windows:
-                    if window.graph.stream.value == stream:
-                        window.state.add(element)
+            came.append((stream, Element(number, time, quads)))
+        return came
 
     # -------------------------------------------------------------------- state
 

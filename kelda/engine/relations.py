@@ -7,20 +7,29 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kelda.engine.content_kernels import numbered_rows
 from kelda.engine.deltas import Ids
+from kelda.lang import algebra as A
 
 
 @dataclass
 class Relation:
-    """A stored sub-query with all its rows; 0 where a row does not bind a column."""
+    """A stored sub-query with all its rows; 0 where a row does not bind a column.
+
+    `bound` are the columns that every row binds, whatever is stored; `ask` asks for the rows as they are
+    now; `pattern` and `dataset` say what is asked."""
 
     columns: tuple[str, ...]
     rows: Ids
+    bound: frozenset[str]
+    ask: Callable[[], Ids]
+    pattern: A.Pattern
+    dataset: A.Dataset
 
-    @property
-    def bound(self) -> frozenset[str]:
-        """The columns that all rows bind."""
-        return frozenset(name for name, ids in zip(self.columns, self.rows, strict=True) if ids.all())
+    def again(self) -> Ids:
+        """All rows, as they are now."""
+        self.rows = self.ask()
+        return self.rows
 
 
 @dataclass
@@ -52,3 +61,21 @@ class Picked:
         rows = self.pick(np.array(sorted(fresh), np.int64).T)
         self._asked |= fresh
         return rows
+
+    def again(self) -> Ids:
+        """The rows of all queries so far, as they are now."""
+        return self.pick(np.array(sorted(self._asked), np.int64).T) if self._asked else self.rows
+
+
+def compared(old: Ids, new: Ids) -> tuple[np.ndarray, Ids]:
+    """Two bags of rows: which of the old ones (a mask; of equal ones, the first) are among the new, and the
+    new ones that are not among the old."""
+    both = np.concatenate([old, new], axis=1)
+    numbers, first = numbered_rows(both)
+    before, after = numbers[: old.shape[1]], numbers[old.shape[1] :]
+    had, has = (np.bincount(n, minlength=len(first)) for n in (before, after))
+    order = np.argsort(before, kind="stable")
+    rank = np.empty(len(before), np.int64)  # among equal ones
+    rank[order] = np.arange(len(before)) - (np.cumsum(had) - had)[before[order]]
+    more = np.maximum(has - had, 0)
+    return rank < has[before], both[:, first].repeat(more, axis=1)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kelda.engine import intervals_kernels as kernels
+from kelda.engine.budget import NO_LIMIT
 from kelda.engine.clock import FOREVER, NEVER
 from kelda.engine.content_kernels import numbered_rows, stays
 from kelda.engine.deltas import Deltas, Ids
@@ -32,6 +33,7 @@ class Reporter:
         self._visited = NEVER
         self._was_empty = True
         self.paused = False
+        self.budget = NO_LIMIT  # of the step
 
     def apart(self) -> Reporter:
         """Another one in the same state, which goes its own way."""
@@ -142,11 +144,13 @@ class Reporter:
         order = gone_first(
             deltas.time, deltas.weight, self.output is not Output.ISTREAM, self.output is not Output.DSTREAM
         )
-        values = deltas.values.take(order, axis=1)
-        return repeated(self.columns, deltas.time[order], deltas.weight[order], values)
+        values, weight = deltas.values.take(order, axis=1), deltas.weight[order]
+        self.budget.check(8 * int(np.abs(weight).sum()) * (len(self.columns) + 2))
+        return repeated(self.columns, deltas.time[order], weight, values)
 
     def _whole(self, deltas: Deltas, instants: Ids) -> Sent:
         held = len(self._content)
+        self.budget.check(24 * (held + len(deltas)) * (len(self.columns) + 2))
         time = np.concatenate([self._content.time, deltas.time])
         weight = np.concatenate([self._content.weight, deltas.weight])
         values = np.concatenate([self._content.values, deltas.values], axis=1)
@@ -178,6 +182,11 @@ class SharedReporter(Reporter):
         self._first, self._told_to = first, told_to
         self._query = columns.index(QUERY)
         self._quiet: dict[int, int] = {}  # queries that tell nothing, and since when they may again
+        self._stored: int | None = None  # when stored graphs changed, if that was after the last step
+
+    def stored_changed(self, now: int) -> None:
+        """Stored graphs have changed at `now`: what comes of it is told when a query reports next."""
+        self._stored = now
 
     def pause(self, query: int) -> None:
         """The query of this number tells nothing from now on."""
@@ -197,10 +206,16 @@ class SharedReporter(Reporter):
 
     def step(self, deltas: Deltas, until: int) -> Sent:
         deltas = deltas.consolidated()
-        if not self._quiet:
+        if not self._quiet and self._stored is None:
             return self._each(self._differences(deltas))
         each = self._each(Sent(self.columns, deltas.time, deltas.weight, deltas.values))
         deltas = Deltas(self.columns, each.time, each.sign, each.values)
+        if self._stored is not None:  # as if these queries had been paused up to then
+            for query in np.unique(deltas.column(QUERY)[deltas.time == self._stored + 1]).tolist():
+                self._quiet.setdefault(query, self._stored)
+            self._stored = None
+            if not self._quiet:
+                return self._differences(deltas)
         numbers = np.fromiter(self._quiet, np.int64, len(self._quiet))
         since = np.fromiter(self._quiet.values(), np.int64, len(self._quiet))
         first = np.full(len(numbers), FOREVER)

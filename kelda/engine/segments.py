@@ -29,6 +29,7 @@ from kelda.engine.intervals import (
 from kelda.engine.nodes import Step
 from kelda.engine.report import When
 from kelda.engine.reporter import Asker
+from kelda.engine.stopped import Stopped
 from kelda.errors import WireError
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary, Entries
@@ -228,6 +229,7 @@ class Memory:
     asked: dict[str, int | None]  # the last answer of ASK
     entries: Entries | None
     fallback: bytes | None
+    stopped: dict[str, tuple[int, str]] = field(default_factory=dict)  # queries that have failed
 
 
 def memory_of(evaluator: IncrementalEvaluator) -> Memory:
@@ -255,6 +257,7 @@ def memory_of(evaluator: IncrementalEvaluator) -> Memory:
         asked,
         evaluator.dictionary.entries_of(np.concatenate(ids)) if ids else None,
         evaluator.fallback.snapshot() if evaluator.fallback.queries else None,
+        {name: (why.at, why.reason) for name, why in evaluator.stopped.items()},
     )
 
 
@@ -301,6 +304,8 @@ def stand_up(
     for network in evaluator.networks():
         if isinstance(network.reporter, Asker):
             network.reporter.last = memory.asked.get(network.name)
+    for name, (at, reason) in memory.stopped.items():  # whether or not it has failed again
+        evaluator.stop(name, Stopped(at, reason))
     if memory.fallback is not None:
         evaluator.fallback.restore(memory.fallback)
         return

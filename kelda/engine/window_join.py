@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kelda.engine import window_join_kernels as kernels
+from kelda.engine.budget import NO_LIMIT
 from kelda.engine.clock import FOREVER, NEVER
 from kelda.engine.deltas import Deltas, Ids
 from kelda.engine.window_join_kernels import (
@@ -114,6 +115,7 @@ class WindowJoin:
         self._start = np.zeros(LEAST_RESULTS, np.int64)
         self._sent = np.zeros(LEAST_RESULTS, np.bool_)
         self._told = NEVER  # results were given up to here
+        self.budget = NO_LIMIT  # of the step
         self._leaf[:, COPIES] = -1
         for i, leaf in enumerate(leaves):
             if leaf.stored is not None:
@@ -137,19 +139,28 @@ class WindowJoin:
 
     # -------------------------------------------------------------------- rows
 
-    def add_stored(self, leaf: int, values: Ids) -> None:
-        """More rows of a stored leaf."""
+    def add_stored(self, leaf: int, values: Ids, enter: Ids | None = None, leave: Ids | None = None) -> None:
+        """More rows of a stored leaf, before rows of windows that they are to be joined with. They are there
+        always, or from `enter` on until `leave`, neither of which may fall."""
         size = values.shape[1]
-        always = np.full(size, NEVER), np.full(size, FOREVER)
+        enter = np.full(size, NEVER) if enter is None else enter
+        leave = np.full(size, FOREVER) if leave is None else leave
         self._make_room([(leaf, size)])
         first = int(self._leaf[leaf, END])
-        kernels.append(self._cells, self._leaf, leaf, np.ascontiguousarray(values), *always, always[0])
+        kernels.append(self._cells, self._leaf, leaf, np.ascontiguousarray(values), enter, leave, enter)
         self._leaf[leaf, JOINED] = self._leaf[leaf, END]
         if size:
             self._survey(leaf, values, first + size)
         for d, index in enumerate(self._indexes):
             if index.leaf == leaf:
                 self._fill(d, first)
+
+    def rows_of(self, leaf: int) -> NewRows:
+        """The rows of a leaf that have not been let go, as they came."""
+        rows = np.arange(self._leaf[leaf, OLDEST], self._leaf[leaf, END])
+        at = self._places(leaf, rows)
+        values = self._cells[at + VALUES + np.arange(len(self.leaves[leaf].columns))[:, None]]
+        return NewRows(leaf, values, self._cells[at + ENTER], self._cells[at + FADES], self._cells[at + UNIT])
 
     def cell(self, leaf: int, column: int, rows: Ids) -> Ids:
         """A column of some rows of a leaf."""
@@ -166,6 +177,11 @@ class WindowJoin:
     def _places(self, leaf: int, rows: Ids) -> Ids:
         base, mask, stride = self._leaf[leaf, :OLDEST]
         return base + (rows & mask) * stride
+
+    @property
+    def oldest_rows(self) -> Ids:
+        """For each leaf, the number of the first row that has not been let go."""
+        return self._leaf[:, OLDEST].copy()
 
     @property
     def next_rows(self) -> Ids:
@@ -205,6 +221,7 @@ class WindowJoin:
         `bound` may make results end earlier: given their rows, it tells an end for each."""
         n = self.standing
         rows, start, sent = self._rows[:n], self._start[:n], self._sent[:n]
+        self.budget.check(8 * n * (len(self._homes) + 3))
         bounds = _NO_BOUNDS if bound is None or not n else bound(rows)
         time, weight, values, ordered, kept = kernels.tell(
             rows, start, sent, bounds, until, self._cells, self._leaf, self._homes
@@ -240,6 +257,20 @@ class WindowJoin:
         kernels.sweep(self._cells, self._leaf, until)
         return out
 
+    def told(self, until: int, bound: Callable[[Ids], Ids] | None = None) -> None:
+        """What there was to tell up to `until` has been told by another join with the same rows; `bound` as
+        for `results`, or `bounds` as for `routed`."""
+        n = self.standing
+        rows, start, sent = self._rows[:n], self._start[:n], self._sent[:n]
+        ends = kernels.ends_of(rows, self._cells, self._leaf)
+        if bound is not None and n:
+            ends = np.minimum(ends, bound(rows).reshape(n, -1).max(axis=1))
+        kept = np.flatnonzero((ends > until) & (ends > start))
+        count = len(kept)
+        rows[:count], start[:count] = rows[kept], start[kept]
+        sent[:count] = start[:count] <= until
+        self._keep(count, until)
+
     def _keep(self, count: int, until: int) -> None:
         """So many results stand on beyond `until`."""
         self.standing, self._told = count, until
@@ -274,12 +305,17 @@ class WindowJoin:
             if not stopped:
                 return
             if 2 * self.standing >= len(self._start) or found == self.standing:
+                size = self._start.nbytes + self._rows.nbytes + self._sent.nbytes
+                self.budget.check(2 * size)  # while the old ones are copied, both are there
                 self._room_for_results(2 * len(self._start))
+                self.budget.take(size)
 
     def _take_in(self, found: int) -> None:
         """Of the results up to `found`, those that are new stand if they meet all conditions."""
         was = self.standing
         rows, start = self._rows[was:found], self._start[was:found]
+        if self.conditions:
+            self.budget.check(8 * len(rows) * (len(self._homes) + 2))
         for holds in self.conditions:
             if len(rows):
                 ones = np.ones(len(rows), np.int64)
@@ -385,10 +421,11 @@ class WindowJoin:
         """Room for so many more rows of some leaves, in their rings and in their hash tables."""
         rooms = self._rooms
         for leaf, size in news:
-            needed = self._live(leaf) + size
+            is_ring = self.leaves[leaf].stored is None  # else records are not used again
+            needed = (self._live(leaf) if is_ring else int(self._leaf[leaf, END])) + size
             if needed > rooms[leaf]:
                 rooms = rooms.copy()
-                rooms[leaf] = _power_of_two(needed) if self.leaves[leaf].stored is None else 2 * needed
+                rooms[leaf] = _power_of_two(needed) if is_ring else 2 * needed
         if rooms is not self._rooms:
             self._lay_out(rooms)
         for leaf, size in news:
@@ -406,7 +443,9 @@ class WindowJoin:
         for j, room in enumerate(rooms):
             mine = [d for d, index in enumerate(self._indexes) if index.leaf == j]
             leaf[j, STRIDE] = VALUES + len(self.leaves[j].columns) + len(mine)
-            leaf[j, MASK] = room - 1 if self.leaves[j].stored is None else -1  # a stored row never leaves
+            leaf[j, MASK] = (
+                room - 1 if self.leaves[j].stored is None else -1
+            )  # stored rows are few that leave
             leaf[j, BASE] = base
             leaf[j, HELD] = len(mine)
             leaf[j, INDEXES : INDEXES + len(mine)] = mine

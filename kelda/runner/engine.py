@@ -21,7 +21,8 @@ from kelda.engine.answer import Answer
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.oneshot import Result, evaluate
 from kelda.engine.report import Report
-from kelda.errors import InputError, UsageError
+from kelda.engine.stopped import Stopped
+from kelda.errors import InputError, QueryStopped, UsageError
 from kelda.lang import algebra as A
 from kelda.lang import parse
 from kelda.plan.explain import explain
@@ -55,9 +56,7 @@ class Engine:
     """
 
     def __init__(self, *, t0: Time = 0, memory_limit: int | None = None, max_unread: int = 1_000_000) -> None:
-        self._evaluator = IncrementalEvaluator(
-            t0=to_ms(t0), memory_limit=memory_limit, stored_may_change=True
-        )
+        self._evaluator = IncrementalEvaluator(t0=to_ms(t0), memory_limit=memory_limit)
         self._max_unread = max_unread
         self._turn = threading.RLock()  # held by a call, but not while callbacks are called
         self._outbox = Outbox()
@@ -204,7 +203,7 @@ class Engine:
         for answer in answers:
             query = self._queries[answer.query]
             if query._callbacks:
-                self._outbox.put(query._callbacks, answer)
+                self._outbox.put(query, answer)
                 continue
             query._answers.append(answer)
             if len(query._answers) > self._max_unread:
@@ -313,6 +312,21 @@ class Query(Inbox):
         with self._engine._turn:  # not in the middle of a step
             super().subscribe(callback)
 
+    @property
+    def error(self) -> QueryStopped | None:
+        """Why the query was stopped, if it has failed; what it had answered before can still be read."""
+        with self._engine._turn:
+            if self._error is None and self._engine._queries.get(self.name) is self:
+                why = self._engine._evaluator.stopped.get(self.name)
+                self._error = None if why is None else why.raised(self.name)
+            return self._error
+
+    def _fail(self, why: Stopped) -> None:
+        super()._fail(why)
+        with self._engine._turn:
+            if self._engine._queries.get(self.name) is self:
+                self._engine._evaluator.stop(self.name, why)
+
     def explain(self) -> str:
         """How the query is run: its windows and operators, and what evaluates them."""
         with self._engine._turn:
@@ -331,6 +345,7 @@ class Query(Inbox):
     def stop(self) -> None:
         """Drop the query. Answers that have come can still be read."""
         with self._engine._turn:
+            _ = self.error  # which it keeps
             if self._engine._queries.get(self.name) is self:
                 del self._engine._queries[self.name]
                 self._engine._evaluator.drop(self.name)
@@ -348,7 +363,8 @@ def connect(*, t0: Time = 0, memory_limit: int | None = None, max_unread: int = 
     """An engine in this process. Any thread may use it.
 
     `t0` (ms, or a datetime) is what sliding windows are aligned to. With `memory_limit` (bytes), a push that
-    makes the engine hold more raises `MemoryLimitError`. With more than `max_unread` answers of a query
+    makes the engine hold more raises `MemoryLimitError`; a query that would take more in one step is stopped
+    (`Query.error`), and the others go on. With more than `max_unread` answers of a query
     unread, `push` refuses further events.
     """
     say_so_on_a_terminal()

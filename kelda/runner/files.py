@@ -11,6 +11,7 @@ from typing import Protocol
 from kelda.engine.answer import Answer
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.reference import ReferenceEvaluator
+from kelda.engine.stopped import raise_stopped
 from kelda.errors import InputError
 from kelda.lang import parse
 from kelda.lang.algebra import Output, Query
@@ -79,7 +80,10 @@ def drive(evaluator: Evaluator, feeds: Mapping[str, Feed], progress: Progress) -
         if evaluator.late[stream] > late:
             progress.late(stream, evaluator.late[stream] - late)
         yield from answers
+        if evaluator.stopped and len(evaluator.stopped) == len(evaluator.queries):
+            break  # nobody is left to answer
     progress.done()
+    raise_stopped(evaluator.stopped)
 
 
 def refusal(reject: Reject) -> str:

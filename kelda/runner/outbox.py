@@ -10,35 +10,32 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
 
 from kelda.engine.answer import Answer
-
-Callback = Callable[[Answer], None]
+from kelda.runner.inbox import Callback, Inbox
 
 
 class Outbox:
     """What callbacks are still to be told."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[tuple[Callback, ...], Answer]] = deque()
+        self._waiting: deque[tuple[Inbox, tuple[Callback, ...], Answer]] = deque()
         self._lock = threading.Lock()
         self._delivering = False
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def put(self, callbacks: tuple[Callback, ...], answer: Answer) -> None:
-        """Tell the callbacks of the answer at the next `deliver`."""
-        self._waiting.append((callbacks, answer))
+    def put(self, query: Inbox, answer: Answer) -> None:
+        """Tell the callbacks that the query has now of the answer, at the next `deliver`."""
+        self._waiting.append((query, query._callbacks, answer))
 
     def deliver(self) -> None:
         """Call the callbacks with all that waits; returns at once if that is being done already.
 
-        What a callback raises is raised when everything else has been delivered."""
+        What a callback raises is its query's trouble (see `Inbox`)."""
         if not self._waiting:
             return
-        failed: Exception | None = None
         mine = False
         try:
             with self._lock:
@@ -46,20 +43,14 @@ class Outbox:
                     return
                 self._delivering = mine = True
             while (next_one := self._next()) is not None:
-                callbacks, answer = next_one
-                for callback in callbacks:
-                    try:
-                        callback(answer)
-                    except Exception as error:  # noqa: BLE001 - a callback may raise anything
-                        failed = failed or error
+                query, callbacks, answer = next_one
+                query._call(callbacks, answer)
         except BaseException:  # stopped in the middle, by Ctrl-C: the rest is for who delivers next
             if mine:
                 self._delivering = False
             raise
-        if failed is not None:
-            raise failed
 
-    def _next(self) -> tuple[tuple[Callback, ...], Answer] | None:
+    def _next(self) -> tuple[Inbox, tuple[Callback, ...], Answer] | None:
         with self._lock:  # nobody may put something and find it delivering when it has just stopped
             if self._waiting:
                 return self._waiting.popleft()

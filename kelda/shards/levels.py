@@ -86,6 +86,7 @@ class Levels:
                 ended=all(n.ended for n in news),
                 reported=tuple(n.now for n in news),
                 ends=tuple(n.ended for n in news),
+                stopped={name: why for n in news for name, why in n.stopped.items()},
             ),
             first.version,
             {n + i * LEVEL: data for i, outcome in enumerate(outcomes) for n, data in outcome.put.items()},

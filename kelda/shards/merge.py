@@ -22,7 +22,7 @@ from kelda.lang import algebra as A
 from kelda.plan.shape import QUERY
 from kelda.rdf.dictionary import Dictionary, Entries
 from kelda.shards.planner import Standing
-from kelda.shards.shard import Outcome, Told
+from kelda.shards.shard import Outcome, Told, without
 
 
 @dataclass(frozen=True)
@@ -108,15 +108,18 @@ class Merged:
 
 
 def merge(outcomes: Sequence[Outcome], standing: Mapping[str, Standing]) -> Merged:
-    """What the shards said to one batch."""
+    """What the shards said to one batch; of a query that has failed on one of them, nothing."""
     merged = Merged([], [], [])
+    stopped = {name for outcome in outcomes for name in outcome.news.stopped}
+    if stopped:
+        standing = {name: query for name, query in standing.items() if name not in stopped}
     groups: dict[tuple[object, ...], list[Told]] = {}
     for outcome in outcomes:
         merged.others.extend(a for a in outcome.answers if a.query in standing)
         if outcome.entries is not None:
             merged.entries.append(outcome.entries)
-        for told in outcome.told:
-            query = standing.get(told.names[0])
+        for told in (without(t, stopped) for t in outcome.told) if stopped else outcome.told:
+            query = next((standing[name] for name in told.names if name in standing), None)
             if query is not None:
                 columns = told.sent.columns
                 key = (columns, query.output, query.spread) if QUERY in columns else (query.name,)
@@ -127,7 +130,7 @@ def merge(outcomes: Sequence[Outcome], standing: Mapping[str, Standing]) -> Merg
 
 def _group(told: list[Told], standing: Mapping[str, Standing]) -> Group:
     names = list(dict.fromkeys(name for one in told for name in one.names))
-    first = standing[told[0].names[0]]
+    first = next(standing[name] for name in names if name in standing)
     netted = first.spread is not None and first.spread.merged and first.output is not A.Output.RSTREAM
     return Group(first.query, names, told, first.output if netted else None)
 

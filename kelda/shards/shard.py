@@ -62,6 +62,7 @@ class News:
     ended: bool = False  # all streams have
     reported: tuple[int, ...] = ()  # stream time up to which each level has answered
     ends: tuple[bool, ...] = ()  # whether all streams of each level have ended
+    stopped: dict[str, tuple[int, str]] = field(default_factory=dict)  # queries that have failed: when, why
 
     def level_ended(self, level: int) -> bool:
         """Whether nothing can come on a level any more."""
@@ -220,7 +221,7 @@ class Shard:
         batches = evaluator.advance()
         told = [_told(b) for b in batches]
         if self._warming:
-            told = [_without(t, self._warming) for t in told]
+            told = [without(t, self._warming) for t in told]
             answers = [a for a in answers if a.query not in self._warming]
         put = {}
         for step, since in self._taken:
@@ -249,6 +250,7 @@ class Shard:
             len(self._spans),
             rebuilt,
             all(clock.ended for clock in evaluator.clock.streams.values()),
+            stopped={name: (why.at, why.reason) for name, why in evaluator.stopped.items()},
         )
         return Outcome(
             told,
@@ -363,7 +365,7 @@ def _told(batch: AnswerBatch) -> Told:
     return Told([names[i - 1] for i in np.flatnonzero(said)], sent.with_values(sent.columns, values))
 
 
-def _without(told: Told, silent: set[str]) -> Told:
+def without(told: Told, silent: set[str]) -> Told:
     """Without the rows of queries that are to be silent."""
     if not silent & set(told.names):
         return told

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from kelda.errors import UsageError
+from kelda.errors import QueryStopped, UsageError
 from kelda.lang import parse
 from kelda.lang.params import term_of
 from kelda.rdf.event import Event
@@ -284,7 +284,8 @@ class SparkStream:
 
 
 class SparkQuery(Inbox):
-    """A registered query. Callbacks are called in Spark's thread, before the batch is committed."""
+    """A registered query. Callbacks are called in Spark's thread, before the batch is committed. Of a query
+    whose callback raises, no more answers are handed on."""
 
     def __init__(self, engine: SparkEngine, name: str) -> None:
         super().__init__()
@@ -292,6 +293,14 @@ class SparkQuery(Inbox):
 
     def __repr__(self) -> str:
         return f"<kelda.SparkQuery {self.name!r}: {count(self.unread, 'answer')} unread>"
+
+    @property
+    def error(self) -> QueryStopped | None:
+        """Why the query was stopped, if it has failed; what it had answered before can still be read."""
+        if self._error is None:
+            why = self._engine.pipeline.stopped.get(self.name)
+            self._error = None if why is None else why.raised(self.name)
+        return self._error
 
     def explain(self) -> str:
         """How and where the query runs."""

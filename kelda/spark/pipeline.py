@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from kelda.engine.answer import Answer
 from kelda.engine.clock import FOREVER
+from kelda.engine.stopped import Stopped
 from kelda.errors import InputError, KeldaError, UsageError
 from kelda.lang.algebra import Output
 from kelda.rdf import wire
@@ -110,6 +111,7 @@ class Figures:
     rebuilt: int = 0  # times that a shard stood up from its segments
     stream_time: int | None = None  # ms, up to which all is answered
     lag_seconds: float | None = None  # wall clock behind stream time, where stream time is of today
+    stopped: dict[str, str] = field(default_factory=dict)  # queries that have failed, and why
 
     def json(self) -> str:
         """For machines."""
@@ -181,6 +183,7 @@ class Pipeline:
         self._routing = RoutingFile(self.folder / "routing", self.run.id)
         self._width = Width(self.folder)
         self.figures = Figures()
+        self.stopped: dict[str, Stopped] = {}  # queries that have failed
         self._sinks: dict[str, Sink] = {}
         self._feeds: dict[str, StreamSink] = {}
         self._stood = 0  # version of the catalog that the planner stands by
@@ -276,7 +279,8 @@ class Pipeline:
     def explain(self, name: str) -> str:
         """How and where a query runs."""
         with self._lock:
-            return self.planner.explain(self._known(name))
+            how = self.planner.explain(self._known(name))
+        return f"{how}\n\n{self.stopped[name].say()}" if name in self.stopped else how
 
     def _known(self, name: str) -> str:
         if name not in self.queries:
@@ -487,6 +491,7 @@ class Pipeline:
                 self.log.agree(sink.held, batch)
             merged = merge(outcomes, self.planner.standing)
         news = [outcome.news for outcome in outcomes]
+        self._note_stopped(news)
         if self._remembered() and (len(merged) or self._feeds):
             if syncing is not None:
                 syncing.result()
@@ -510,6 +515,15 @@ class Pipeline:
         """These DataFrames are not silent."""
         for number in streams:
             self._silences[number].heard()
+
+    def _note_stopped(self, news: list[News]) -> None:
+        """Shards tell of all queries that have failed there, with each batch."""
+        told = {name: Stopped(*why) for n in news for name, why in n.stopped.items()}
+        for name in told.keys() - self.stopped.keys():
+            told[name].warn([name])
+        if news:
+            self.stopped = told
+            self.figures.stopped = {name: why.say() for name, why in told.items()}
 
     def _outcomes(self, results: DataFrame) -> list[Outcome]:
         """What the shards say, in their order. If a host dies before it was heard, Spark runs the batch

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from kelda.engine.answer import Answer
+from kelda.engine.stopped import raise_stopped
 from kelda.errors import InputError, UsageError
 from kelda.runner.files import refusal
 from kelda.runner.job import Job
@@ -111,10 +112,13 @@ def _run(
                 if job.strict and batch.rejects:
                     raise InputError(refusal(batch.rejects[0]))
                 yield from ledger.hand_out(batch)
+                if pipeline.stopped and pipeline.stopped.keys() >= set(pipeline.queries):
+                    break  # nobody is left to answer
         finally:
             handover.close()
             pipeline.stop()
         progress.done()
+        raise_stopped(pipeline.stopped)
     finally:
         if not keep:
             shutil.rmtree(pipeline.folder, ignore_errors=True)

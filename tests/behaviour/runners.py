@@ -11,7 +11,9 @@ from unittest.mock import patch
 
 from pyoxigraph import Literal, NamedNode, Quad
 
+import kelda
 from kelda.engine.answer import Answer
+from kelda.lang.params import term_from_text
 from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import read_events
 from kelda.runner import inprocess, reference_runner
@@ -111,6 +113,29 @@ def events_of(source: StreamSource) -> Iterator[Event]:
     return read_events(source.path, format=source.format, on_reject=refuse, name=source.path)
 
 
+def on_connect(world: World, cases: Iterable[Case], folder: Path) -> Answers:
+    """What a user holds: `kelda.connect()`, event by event. Graphs are loaded last: queries run already."""
+    job = job_of(world, cases, folder)
+    with kelda.connect(t0=job.t0) as engine:
+        for source in job.streams:
+            engine.stream(source.iri, lateness=source.lateness).heartbeat(-1)  # it takes part from the start
+        queries = []
+        for spec in job.queries:
+            params = {name: term_from_text(text) for name, text in spec.params.items()}
+            queries.append(engine.register(spec.text, spec.name, params, output=spec.output))
+        for graph, path in job.graphs:
+            engine.load(path, graph)
+        left = {source.iri: events_of(source) for source in job.streams}
+        while left:
+            for stream, events in list(left.items()):
+                event = next(events, None)
+                if event is None:
+                    del left[stream]
+                else:
+                    engine.stream(stream).push(event)
+    return defaultdict(list, {query.name: list(query.results()) for query in queries})
+
+
 # Events in a batch: each number of shards and each world meets one event, some, and all of them.
 ALL = 10_000
 BATCH_EVENTS = {
@@ -138,6 +163,7 @@ RUNNERS: dict[str, Callable[[World, Iterable[Case], Path], Answers]] = {
     "reference-one-by-one": on_reference_one_by_one,
     "inprocess": on_inprocess,
     "inprocess-one-by-one": on_inprocess_one_by_one,
+    "connect": on_connect,
     "shards-2": partial(on_shards, shards=2),
     "shards-2-one-by-one": partial(on_shards_one_by_one, shards=2),
     "shards-5": partial(on_shards, shards=5),

@@ -42,9 +42,8 @@ def test_same_answers(
         query = parse(text)
     except QueryError:  # a random query may break a rule of SPARQL
         return
-    changing = data.draw(st.booleans())  # another way to join with stored data
     reference = ReferenceEvaluator(store=store())
-    engine = IncrementalEvaluator(store=store(), stored_may_change=changing)
+    engine = IncrementalEvaluator(store=store())
     expected: list[Answer] = []
     equip(reference)
     equip(engine)

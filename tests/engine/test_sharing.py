@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kelda.engine.answer import Answer
-from kelda.engine.incremental import IncrementalEvaluator, _all_nodes
+from kelda.engine.incremental import IncrementalEvaluator
+from kelda.engine.merging import nodes_of
 from kelda.engine.nodes import JoinWindows
 from kelda.engine.reference import ReferenceEvaluator
 from kelda.errors import QueryError
@@ -389,7 +390,7 @@ def test_of_stored_data_a_network_holds_what_its_constants_pick() -> None:
     assert {answer.query for answer in found} == {"q0", "q1", "q2", "q3"}
     assert isinstance(evaluator, IncrementalEvaluator)
     (shared,) = (network.root for network in evaluator.networks() if not network.name)
-    joins = [node for node in _all_nodes(shared) if isinstance(node, JoinWindows)]
+    joins = [node for node in nodes_of(shared) if isinstance(node, JoinWindows)]
     # The first query runs alone; of 1,350 rows the others pick twice three.
     assert [int(node.join.next_rows[1]) for node in joins] == [6]
 

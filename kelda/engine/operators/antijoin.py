@@ -8,12 +8,13 @@ NOT EXISTS and MINUS; with `keep_matched`, EXISTS. A's multiplicities stay as th
 
 from __future__ import annotations
 
+from kelda.engine.budget import Limited
 from kelda.engine.deltas import Deltas
 from kelda.engine.operators import rows_kernels as kernels
 from kelda.engine.operators.rows import RowTable, are_sparse, plain, positions
 
 
-class AntiJoin:
+class AntiJoin(Limited):
     """Holds the left rows in lists by key, and of the right side only each key's multiplicity.
 
     `on=()` is one key for all: any right row is a match for every left row."""
@@ -41,12 +42,15 @@ class AntiJoin:
             return Deltas.empty(self.columns)
         self._left.reserve(len(a))
         self._keys.reserve(len(a) + len(b))
-        out = kernels.antijoin(
+        most = self.budget.rows(len(self.columns) + 2)
+        *out, fits = kernels.antijoin(
             self._left.table, self._keys.table,
             *plain(a, self.columns), self._left.positions, self._left_on,
             *plain(b, self._right_columns), self._right_on,
-            self.keep_matched,
+            self.keep_matched, most,
         )  # fmt: skip
+        if not fits:
+            raise self.budget.error(8 * most * (len(self.columns) + 2))
         if are_sparse(self._left, self._keys, batch=len(a) + len(b)):
             self._shrink()
         return Deltas(self.columns, *out)

@@ -9,13 +9,14 @@ A*B after the instant minus A*B before it.
 
 from __future__ import annotations
 
+from kelda.engine.budget import Limited
 from kelda.engine.deltas import Deltas
 from kelda.engine.operators import rows_kernels as kernels
 from kelda.engine.operators.rows import RowTable, are_sparse, plain, positions
 from kelda.errors import UsageError
 
 
-class DeltaJoin:
+class DeltaJoin(Limited):
     """Holds the rows of both sides, in lists by key. `on=()` is the cross product.
 
     The columns are the left ones, then those that only the right side has. A column that both sides have
@@ -53,12 +54,15 @@ class DeltaJoin:
             return Deltas.empty(self.columns)
         self._reserve(len(a), len(b))
         left, right, keys = self._left, self._right, self._keys
-        out = kernels.join(
+        most = self.budget.rows(len(self.columns) + 2)
+        *out, fits = kernels.join(
             left.table, right.table, keys.table,
             *plain(a, self._left_columns), left.positions, self._left_on,
             *plain(b, self._right_columns), right.positions, self._right_on,
-            self._right_only,
+            self._right_only, most,
         )  # fmt: skip
+        if not fits:
+            raise self.budget.error(8 * most * (len(self.columns) + 2))
         if are_sparse(left, right, keys, batch=len(a) + len(b)):
             self._shrink()
         return Deltas(self.columns, *out)

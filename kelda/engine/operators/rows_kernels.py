@@ -239,9 +239,9 @@ def load_weights(table, weight, values, all_columns):  # type: ignore[no-untyped
 
 
 @njit(cache=True)
-def _grown(time, weight, values, n, most):  # type: ignore[no-untyped-def]
-    """The output's n rows, with room for so many more."""
-    room = max(2 * len(time), n + most)
+def _grown(time, weight, values, n, most, limit):  # type: ignore[no-untyped-def]
+    """The output's n rows, with room for so many more; not for more than `limit` without need."""
+    room = max(min(2 * len(time), limit), n + most)
     more_time, more_weight = np.empty(room, np.int64), np.empty(room, np.int64)
     more_values = np.empty((values.shape[0], room), np.int64)
     more_time[:n] = time[:n]
@@ -334,9 +334,10 @@ def join(  # type: ignore[no-untyped-def]
     left, right, keys,
     left_time, left_weight, left_values, left_columns, left_on,
     right_time, right_weight, right_values, right_columns, right_on,
-    right_only,
+    right_only, limit,
 ):  # fmt: skip
-    """The deltas of the join of two tables of rows, linked by `keys`."""
+    """The deltas of the join of two tables of rows, linked by `keys`; and whether they are all: not if they
+    may be more than `limit`."""
     a_slots, a_buckets, a_counters = left
     b_slots, b_buckets, b_counters = right
     k_slots, k_buckets, k_counters = keys
@@ -379,7 +380,9 @@ def join(  # type: ignore[no-untyped-def]
         for k in range(b_changes):
             most += k_slots[b_slots[b_touched[k], KEY], LEFT + LENGTH]
         if n + most > len(out_time):
-            out_time, out_weight, out = _grown(out_time, out_weight, out, n, most)
+            if n + most > limit:
+                return out_time[:n], out_weight[:n], out[:, :n], False
+            out_time, out_weight, out = _grown(out_time, out_weight, out, n, most, limit)
         n = _emit_pairs(
             a_slots, b_slots, k_slots, a_touched[:a_changes], b_touched[:b_changes], right_only, now, t,
             out_time, out_weight, out, n,
@@ -394,7 +397,7 @@ def join(  # type: ignore[no-untyped-def]
                 key = _unlink(b_slots, b_buckets, b_counters, k_slots, b_touched[k], RIGHT)
                 if k_slots[key, LEFT] == 0 and k_slots[key, RIGHT] == 0:
                     release(k_slots, k_buckets, k_counters, key)
-    return out_time[:n], out_weight[:n], out[:, :n]
+    return out_time[:n], out_weight[:n], out[:, :n], True
 
 
 @helper
@@ -436,9 +439,10 @@ def antijoin(  # type: ignore[no-untyped-def]
     left, keys,
     left_time, left_weight, left_values, left_columns, left_on,
     right_time, right_weight, right_values, right_on,
-    keep_matched,
+    keep_matched, limit,
 ):  # fmt: skip
-    """The deltas of the left rows whose key has a match (`keep_matched`), or has none."""
+    """The deltas of the left rows whose key has a match (`keep_matched`), or has none; and whether they are
+    all: not if they may be more than `limit`."""
     a_slots, a_buckets, a_counters = left
     k_slots, k_buckets, k_counters = keys
     a_count, b_count, width = len(left_time), len(right_time), len(left_columns)
@@ -478,7 +482,9 @@ def antijoin(  # type: ignore[no-untyped-def]
         for k in range(k_changes):
             most += k_slots[k_touched[k], LEFT + LENGTH]
         if n + most > len(out_time):
-            out_time, out_weight, out = _grown(out_time, out_weight, out, n, most)
+            if n + most > limit:
+                return out_time[:n], out_weight[:n], out[:, :n], False
+            out_time, out_weight, out = _grown(out_time, out_weight, out, n, most, limit)
         n = _emit_shown(
             a_slots, k_slots, a_touched[:a_changes], k_touched[:k_changes], keep_matched, now, t,
             out_time, out_weight, out, n,
@@ -489,4 +495,4 @@ def antijoin(  # type: ignore[no-untyped-def]
         for k in range(k_changes):
             if k_slots[k_touched[k], WEIGHT] == 0 and k_slots[k_touched[k], LEFT] == 0:
                 release(k_slots, k_buckets, k_counters, k_touched[k])
-    return out_time[:n], out_weight[:n], out[:, :n]
+    return out_time[:n], out_weight[:n], out[:, :n], True
