@@ -123,7 +123,7 @@ def _moment(text: str) -> str:
     found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T24:00:00(\D.*)?", text)
     if found:
         text = f"{date.fromisoformat(found[1]) + timedelta(days=1)}T00:00:00{found[2] or ''}"
-    text = re.sub(r"(:\d\d\.\d*?)0+(?!\d)", r"\1", text)  # 07.250 is 07.25
+    text = re.sub(r"(:\d\d)(\.\d*?)0+(?!\d)", lambda m: m[1] + m[2].rstrip("."), text)  # 07.250 is 07.25
     return re.sub(r"[+-]00:00$", "Z", text)
 
 
