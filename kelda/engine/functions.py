@@ -41,6 +41,8 @@ def check_functions(query: A.Query) -> None:
                 )
         elif not is_known(node.function):
             raise QueryError(f"unknown function {node.function}; {known_functions(node.function)}")
+        elif not is_known(node.function, len(node.args)):
+            raise QueryError(f"{node.function} cannot be called with {len(node.args)} arguments")
 
 
 def known_functions(instead_of: NamedNode) -> str:
@@ -56,10 +58,11 @@ def known_functions(instead_of: NamedNode) -> str:
 
 
 @cache
-def is_known(function: NamedNode) -> bool:
-    """Whether the store's SPARQL evaluator has the function."""
+def is_known(function: NamedNode, arguments: int = 1) -> bool:
+    """Whether the store's SPARQL evaluator has the function, with so many arguments."""
+    given = ", ".join(['""'] * arguments)
     try:
-        list(Store().query(f'SELECT ({function}("") AS ?x) {{}}'))  # type: ignore[arg-type]
+        list(Store().query(f"SELECT ({function}({given}) AS ?x) {{}}"))  # type: ignore[arg-type]
     except RuntimeError:
         return False
     return True

@@ -251,7 +251,7 @@ def equal(got: Result, expected: Result, lax: bool) -> bool:
         return got == expected
     if lax:  # REDUCED: each at least once
         got, expected = (replace(side, rows=tuple(dict.fromkeys(side.rows))) for side in (got, expected))
-        if isomorphic(got.rows, expected.rows):
+        if len(got.rows) < MANY and isomorphic(got.rows, expected.rows):
             return True
     if Counter(got.rows) == Counter(expected.rows):
         return got.variables is None or got.variables == expected.variables

@@ -38,7 +38,7 @@ from tests.conformance.results import INTEGERS, Row, Rows, row
 
 from .cases import Case, Difference
 from .compare import Term, one
-from .terms import XSD
+from .terms import EX, XSD
 
 Differs = Callable[[Case], bool]  # whether another case differs as well
 Excuse = Callable[[Case, Difference, Differs], bool]
@@ -119,8 +119,12 @@ def _(case: Case, found: Difference, differs: Differs) -> bool:
     return bool(names) and same_but(plain, found)
 
 
-@because("arithmetic of times and durations: an extension, and not the same one")
+@because("arithmetic of times, operators of durations, gYear and so on: extensions, not the same ones")
 def _(case: Case, found: Difference, differs: Differs) -> bool:
+    if is_gone(case, r"#(\w*[dD]uration|g[A-Z]\w+)>", "#string>", differs):
+        return True
+    if re.search("[+*/-]", case.query) and is_gone(case, r"#(time|date|dateTime)>", "#string>", differs):
+        return True
     names = bound(case.query, r"[+*/-]")
     rows = [r for side in (found.got, found.expected) if isinstance(side, Rows) for r in side.rows]
     times = {name for r in rows for name, term in r if name in names and is_time(term)}
@@ -143,11 +147,35 @@ def _(case: Case, found: Difference, differs: Differs) -> bool:
     names = shown(case.query, "MIN|MAX")
     told = [dict(r) for side in (found.got, found.expected) if isinstance(side, Rows) for r in side.rows]
     mixed = {name for name in names if not all(name in r and is_number(r[name]) for r in told)}
-    return bool(mixed) and same_but(lambda name, term: None if name in mixed else term, found)
+    if mixed and same_but(lambda name, term: None if name in mixed else term, found):
+        return True
+    return is_gone(case, r"\b(MIN|MAX) ?\(", "COUNT (", differs)
 
 
 def is_number(term: Term) -> bool:
-    return isinstance(term, Literal) and term.datatype.value.removeprefix(XSD) in NUMBERS
+    named = isinstance(term, Literal) and term.datatype.value.removeprefix(XSD) in NUMBERS
+    return named and term.value.lower() != "nan"  # type: ignore[union-attr]
+
+
+def said(case: Case) -> str:
+    """All text of a case."""
+    return " ".join([case.query, *case.data, *(triple for e in case.events for triple in e.triples)])
+
+
+def is_gone(case: Case, what: str, instead: str, differs: Differs) -> bool:
+    """Whether the case has this (a regular expression), and with something else in its place there is no
+    difference. For what is not told itself, but asked about by HAVING, FILTER or a function."""
+
+    def put(text: str) -> str:
+        return re.sub(what, instead, text)
+
+    other = replace(
+        case,
+        query=put(case.query),
+        data=tuple(dict.fromkeys(map(put, case.data))),
+        events=tuple(e._replace(triples=tuple(map(put, e.triples))) for e in case.events),
+    )
+    return other != case and not differs(other)
 
 
 @because("the sum of doubles or floats depends on the order in which they are added")
@@ -167,6 +195,26 @@ def _(case: Case, found: Difference, differs: Differs) -> bool:
     return bool(names) and same_but(rounded, found)
 
 
+@because("a quotient has 18 places, the rest is cut off: what is smaller is 0")
+def _(case: Case, found: Difference, differs: Differs) -> bool:
+    large = re.search(r"\d{10}", said(case)) is not None
+    return large and is_gone(case, r' / (?=["?(]|xsd:)', " + ", differs)
+
+
+@because("ours: a decimal of more than 15 digits as a double may be off in its last place (Oxigraph)")
+def _(case: Case, found: Difference, differs: Differs) -> bool:
+    def rounded(name: str, term: Term) -> Term:
+        if not isinstance(term, Literal) or term.datatype.value != XSD + "double" or not is_number(term):
+            return term
+        try:
+            return Literal(f"{float(term.value):.14g}", datatype=term.datatype)
+        except ValueError:  # ill-typed
+            return term
+
+    asked = said(case)
+    return "#decimal" in asked and re.search(r"[\d.]{17}", asked) is not None and same_but(rounded, found)
+
+
 @because("GROUP_CONCAT(DISTINCT …) of nothing is empty, not unbound")
 def _(case: Case, found: Difference, differs: Differs) -> bool:
     names = shown(case.query, "GROUP_CONCAT")
@@ -174,7 +222,9 @@ def _(case: Case, found: Difference, differs: Differs) -> bool:
     def left(name: str, term: Term) -> Term | None:
         return None if name in names and isinstance(term, Literal) and not term.value else term
 
-    return "DISTINCT" in case.query and same_but(left, found)
+    return ("DISTINCT" in case.query and same_but(left, found)) or is_gone(
+        case, r"GROUP_CONCAT ?\( ?DISTINCT", "GROUP_CONCAT (", differs
+    )
 
 
 @because("the text of a computed number (1, 1.0 or 1.0e0) and its hash; GROUP_CONCAT(DISTINCT …) of booleans")
@@ -184,7 +234,7 @@ def _(case: Case, found: Difference, differs: Differs) -> bool:
         if re.search("double|float|decimal", case.query)
         else ()
     )
-    joined = shown(case.query, "GROUP_CONCAT") if "DISTINCT" in case.query else ()
+    joined = shown(case.query, "GROUP_CONCAT") if re.search("DISTINCT|boolean", case.query) else ()
 
     def number(name: str, term: Term) -> Term | None:
         if not isinstance(term, Literal) or term.datatype.value != XSD + "string":
@@ -194,7 +244,29 @@ def _(case: Case, found: Difference, differs: Differs) -> bool:
         text = term.value.replace("true", "1").replace("false", "0") if name in joined else term.value
         return Literal(re.sub(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", lambda m: f"{float(m[0]):.6g}", text))
 
-    return same_but(number, found)
+    return same_but(number, found) or is_gone(case, r"(xsd:string|\bSTR) ?\(", "isLITERAL (", differs)
+
+
+@because("SAMPLE(?v) with GROUP BY (… AS ?v) in a sub-select: ARQ finds ?v unbound")
+def _(case: Case, found: Difference, differs: Differs) -> bool:
+    return is_gone(case, r"GROUP BY ?\(.*? AS (\?\w+) ?\)", r"GROUP BY \1", differs)
+
+
+@because("COUNT(*) != -0.0E0: 0 and -0 are equal; for ARQ they are not")
+def _(case: Case, found: Difference, differs: Differs) -> bool:
+    return is_gone(case, r'"-0(\.0)?([eE]0)?"', '"0"', differs)
+
+
+@because("?x :p* ?y is over the terms of the graph: ARQ fills in what other patterns have bound")
+def _(case: Case, found: Difference, differs: Differs) -> bool:
+    if re.search(r">[ )]*[*?](?!\w)", case.query) is None:
+        return False
+    terms = set(re.findall(r'"[^"]*"(?:\^\^<[^>]*>|@[\w-]+)?|(?<!\^\^)<[^>]*>', case.query))
+    terms |= {f"<{EX}{name}>" for name in re.findall(r"(?<!\w):(\w+)", case.query)}
+    there = [f"<urn:there> <urn:is> {term}" for term in sorted(terms)]
+    events = tuple(e._replace(triples=(*e.triples, *there)) for e in case.events)
+    data = (*case.data, *(f"{triple} ." for triple in there))
+    return bool(there) and not differs(replace(case, data=data, events=events))
 
 
 @because("^ is at the start of an empty text: with the flag m it is not for Java's regular expressions")

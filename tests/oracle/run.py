@@ -52,7 +52,14 @@ def outcome(case: Case, jena: Jena) -> tuple[str, str]:
         return f"{refused.side} refused", refused.reason
     if isinstance(found, bool):
         return "the same" if found else "both empty", ""
-    excused = excuse(case, found, lambda other: isinstance(judge(other, jena), Difference))
+
+    def differs(other: Case) -> bool:
+        try:
+            return isinstance(judge(other, jena), Difference)
+        except Refused:  # then nothing is known
+            return True
+
+    excused = excuse(case, found, differs)
     return (f"excused: {excused}", "") if excused else ("different", str(found))
 
 

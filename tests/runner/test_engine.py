@@ -135,6 +135,8 @@ def test_errors_say_what_to_do() -> None:
         engine.register("SELECT ?x WHERE { STREAM <s> [RANGE] { ?x ?p ?y } }")
     with pytest.raises(kelda.QueryError, match=r"of GeoSPARQL there are geof:.*\bgeof:sfWithin\b"):
         engine.query("SELECT (<http://www.opengis.net/def/function/geosparql/bake>(1) AS ?x) { }")
+    with pytest.raises(kelda.QueryError, match="#double> cannot be called with 2 arguments"):
+        engine.query("SELECT (<http://www.w3.org/2001/XMLSchema#double>(1, 2) AS ?x) { }")
     with pytest.raises(kelda.QueryError, match="unknown function <http://ex/f>"):
         engine.register(
             "SELECT ?x WHERE { STREAM <http://ex/s> [NOW] { ?x ?p ?y } FILTER(<http://ex/f>(?y)) }"
