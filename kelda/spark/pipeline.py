@@ -40,7 +40,7 @@ from kelda.runner.job import QuerySpec, StreamSource
 from kelda.runner.kept import reading, writing
 from kelda.runner.sinks import NullSink, StreamSink, open_sink
 from kelda.runner.sinks.sink import Sink
-from kelda.runner.sources import PushReader, Reader, check_source, open_reader
+from kelda.runner.sources import PushReader, Reader, check_source, open_reader, push_reader
 from kelda.runner.sources.address import absolute, read_address
 from kelda.runner.sources.silence import Silence
 from kelda.shards.balance import balancer
@@ -200,6 +200,7 @@ class Pipeline:
         self._ahead = False  # the next batch is read while one runs
         self._frames: dict[int, DataFrame] = {}
         self.pushed: dict[int, PushReader] = {}
+        self._read_here: dict[int, Reader] = {}  # the same, slowed down and watched as their streams say
         self._silences: dict[int, Silence] = {}  # of streams that are DataFrames
         self._door: Door | None = None
         self.log = SparkLog(self.folder / "spark")
@@ -420,9 +421,8 @@ class Pipeline:
                     continue
                 if read_address(source.path).scheme == "push":
                     reader = open_reader(source.path, source, number, spool=self.folder / "spool")
-                    assert isinstance(reader, PushReader)
-                    self.pushed[number] = reader
-            readers: dict[int, Reader] = {**self.pushed, **self._silences}
+                    self._read_here[number], self.pushed[number] = reader, push_reader(reader)
+            readers: dict[int, Reader] = {**self._read_here, **self._silences}
             if readers and self._door is None:
                 from kelda.spark.source import DOOR
 
@@ -468,7 +468,7 @@ class Pipeline:
         if self._door is not None:
             self._door.close()
             self._door = None
-        for reader in self.pushed.values():
+        for reader in self._read_here.values():
             reader.close()
         self._threads.shutdown()
         self._hold.release()

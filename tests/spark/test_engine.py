@@ -41,6 +41,13 @@ def test_seconds_of_today_get_a_hint(tmp_path) -> None:
         assert told[0].filename == __file__
 
 
+def test_a_stream_that_is_pushed_may_be_slow_and_fall_silent(tmp_path) -> None:
+    with kelda.SparkEngine(checkpoint=tmp_path) as engine:
+        stream = engine.stream(S, format="tsnt", idle_ms=500, rate=100)
+        engine.register(NOW)
+        assert stream.push(TRIPLE, time=1000) == 1
+
+
 def test_many_threads_push_and_register(tmp_path) -> None:
     with kelda.SparkEngine(checkpoint=tmp_path) as engine:
         stream = engine.stream(S, format="tsnt")

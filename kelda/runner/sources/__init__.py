@@ -34,7 +34,7 @@ from kelda.runner.sources.folder import FolderReader
 from kelda.runner.sources.idle import SayingWhenIdle
 from kelda.runner.sources.push import BusyError, PushReader
 from kelda.runner.sources.rate import AtMost
-from kelda.runner.sources.reader import Now, Offset, Piece, Reader, wall
+from kelda.runner.sources.reader import Around, Now, Offset, Piece, Reader, wall
 from kelda.runner.sources.replay import ReplayReader
 from kelda.runner.sources.spooled import SpooledReader
 from kelda.runner.sources.tail import TailReader
@@ -260,7 +260,7 @@ def _is_a_pipe(path: Path) -> bool:
 def push_reader(reader: Reader) -> PushReader:
     """The reader that the application pushes on, below those that watch over it."""
     inner = reader
-    while isinstance(inner, SayingWhenIdle | AtMost):
+    while isinstance(inner, Around):
         inner = inner.reader
     if not isinstance(inner, PushReader):
         raise UsageError("the stream is not pushed on: its address would have to be push:")

@@ -13,7 +13,7 @@ from kelda.rdf.event import Event
 from kelda.rdf.framing import prepare_mapping
 from kelda.rdf.framings.mapping import TableMapping
 from kelda.runner.job import StreamSource
-from kelda.runner.sources.reader import Now, Offset, Piece, Reader, wall
+from kelda.runner.sources.reader import Around, Now, Offset, Piece, Reader, wall
 
 
 def now_ms() -> int:
@@ -43,11 +43,11 @@ def may_lack_time(format: str, source: StreamSource) -> bool:
     return not (isinstance(ready, TableMapping) and ready.time_column is not None)
 
 
-class NotingArrival:
+class NotingArrival(Around):
     """Another reader, whose pieces tell when they arrived."""
 
     def __init__(self, reader: Reader, *, now: Now = wall) -> None:
-        self.reader, self.format = reader, reader.format
+        super().__init__(reader)
         self._now = now
 
     @property
@@ -66,15 +66,3 @@ class NotingArrival:
 
     def pieces(self, begin: Offset, end: Offset) -> list[Piece]:
         return [replace(piece, arrived=end["arrived"]) for piece in self.reader.pieces(begin, end)]
-
-    def commit(self, end: Offset) -> None:
-        self.reader.commit(end)
-
-    def finished(self, at: Offset) -> bool:
-        return self.reader.finished(at)
-
-    def part(self, at: Offset) -> float:
-        return self.reader.part(at)
-
-    def close(self) -> None:
-        self.reader.close()

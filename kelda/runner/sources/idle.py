@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kelda.runner.sources.reader import Now, Offset, Piece, Reader, wall
+from kelda.runner.sources.reader import Around, Now, Offset, Piece, Reader, wall
 
 
-class SayingWhenIdle:
+class SayingWhenIdle(Around):
     """Another reader, with an idle piece after `idle_ms` of silence."""
 
     def __init__(self, reader: Reader, number: int, idle_ms: int, *, now: Now = wall) -> None:
-        self.reader, self.number, self.format = reader, number, reader.format
+        super().__init__(reader)
+        self.number = number
         self._idle, self._now = idle_ms / 1000, now
         self._heard = now()
 
@@ -41,15 +42,3 @@ class SayingWhenIdle:
             number = end["pieces"] + end["idles"] - 1
             pieces.append(Piece(self.number, number, None, 0, 0, idle=True))
         return pieces
-
-    def commit(self, end: Offset) -> None:
-        self.reader.commit(end)
-
-    def finished(self, at: Offset) -> bool:
-        return self.reader.finished(at)
-
-    def part(self, at: Offset) -> float:
-        return self.reader.part(at)
-
-    def close(self) -> None:
-        self.reader.close()

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from kelda.runner.sources.reader import Now, Offset, Piece, Reader, wall
+from kelda.runner.sources.reader import Around, Now, Offset, Reader, wall
 
 BURST = 1.0  # seconds of silence that may be made up for at once
 
 
-class AtMost:
+class AtMost(Around):
     """Another reader, at most `rate` records a second. A piece that is larger than what is allowed is
     handed out whole, and what comes behind it waits the longer."""
 
     def __init__(self, reader: Reader, rate: int, *, now: Now = wall) -> None:
-        self.reader, self.format = reader, reader.format
+        super().__init__(reader)
         self._rate, self._now = rate, now
         self._allowed, self._since = 1.0, now()
-
-    def start(self) -> Offset:
-        return self.reader.start()
 
     def latest(self, at: Offset, max_records: int | None = None) -> Offset:
         now = self._now()
@@ -30,18 +27,3 @@ class AtMost:
         end = self.reader.latest(at, most if max_records is None else min(most, max_records))
         self._allowed -= end["records"] - at["records"]
         return end
-
-    def pieces(self, begin: Offset, end: Offset) -> list[Piece]:
-        return self.reader.pieces(begin, end)
-
-    def commit(self, end: Offset) -> None:
-        self.reader.commit(end)
-
-    def finished(self, at: Offset) -> bool:
-        return self.reader.finished(at)
-
-    def part(self, at: Offset) -> float:
-        return self.reader.part(at)
-
-    def close(self) -> None:
-        self.reader.close()

@@ -91,3 +91,31 @@ class Reader(Protocol):
     def close(self) -> None:
         """Let go of files, connections and threads."""
         ...
+
+
+class Around:
+    """Another reader, which does the reading; who stands around it changes what is said of that."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader, self.format = reader, reader.format
+
+    def start(self) -> Offset:
+        return self.reader.start()
+
+    def latest(self, at: Offset, max_records: int | None = None) -> Offset:
+        return self.reader.latest(at, max_records)
+
+    def pieces(self, begin: Offset, end: Offset) -> list[Piece]:
+        return self.reader.pieces(begin, end)
+
+    def commit(self, end: Offset) -> None:
+        self.reader.commit(end)
+
+    def finished(self, at: Offset) -> bool:
+        return self.reader.finished(at)
+
+    def part(self, at: Offset) -> float:
+        return self.reader.part(at)
+
+    def close(self) -> None:
+        self.reader.close()
