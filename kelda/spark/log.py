@@ -169,6 +169,13 @@ class SparkLog:
 
     def mend(self) -> None:
         """Let the log end with a batch that can be taken (again)."""
+        # A power failure leaves names without content. No sink has such a batch: what it has was synced.
+        parts = [
+            self.folder / part / str(n)
+            for part in ("offsets", "commits")
+            for n in _numbers(self.folder / part)
+        ]
+        self._set_aside([path for path in parts if not path.stat().st_size])
         begun = self.begun()
         # A batch begins where the one before ends: without that one it cannot be taken.
         last = max((n for n in begun if n == 0 or n - 1 in begun), default=-1)

@@ -135,6 +135,23 @@ def test_any_file_may_be_broken(whole: Path) -> None:
     assert refused > 20
 
 
+@pytest.mark.parametrize("emptied", [("commits/1",), ("offsets/1", "commits/1"), ("offsets/1",)])
+def test_names_without_content_are_what_a_power_failure_leaves(whole: Path, emptied: tuple[str, ...]) -> None:
+    """Found by a crash round: they are set aside, and the batch is taken again."""
+    for sink in ("plain.ndjson", "cp/sinks"):  # nobody has the batch: that would be refused
+        path = whole / sink
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for journal in whole.glob(".*kelda*"):
+        journal.unlink()
+    for name in emptied:
+        (whole / "cp" / "spark" / name).write_bytes(b"")
+    opened = Opened(whole, whole / "cp")
+    assert opened.pipeline.log.begun()[-1] == ("offsets/1" not in emptied)
+    opened.pipeline.close()
+    lost = {path.relative_to(path.parents[1]).as_posix() for path in (whole / "cp" / "lost").rglob("[01]")}
+    assert set(emptied) <= lost
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_no_name_leaves_the_checkpoint(tmp_path: Path, name: str) -> None:
     checkpoint = tmp_path / "a" / "b" / "cp"
