@@ -85,7 +85,7 @@ def records_in(format: str, data: bytes) -> int | None:
     if format == "tsnt":
         return sum(1 for line in lines if line and not line.startswith(b"#"))
     if format.startswith("json"):
-        return sum(1 for line in lines if line.strip(b"\x0b\x0c"))
+        return sum(1 for line in lines if line.strip())  # any white space, mixed as it may be
     return None
 
 
