@@ -47,7 +47,7 @@ crash: jdk ## kill processes under load and compare the answers (about half an h
 	$(BIN)/python -m tests.crash --rounds 20
 
 fuzz: $(STAMP) ## odd bytes by every runner, thousands of them (KELDA_CASES=n for another number)
-	KELDA_RANDOM=1 KELDA_CASES=$${KELDA_CASES:-7000} $(BIN)/python -m pytest tests/runner/test_bytes.py
+	KELDA_RANDOM=1 KELDA_CASES=$${KELDA_CASES:-7000} $(BIN)/python -m pytest tests/io/test_bytes.py
 
 elastic: jdk ## workers join and leave under load; writes docs/elastic.svg
 	$(BIN)/python -m bench.elastic

@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.harness.plot import short
-from kelda.runner.job import Job, QuerySpec, StreamSource
+from kelda.io.job import Job, QuerySpec, StreamSource
 from kelda.spark.pipeline import Batch
 from tests.crash import load
 from tests.crash.cluster import Cluster

@@ -39,7 +39,7 @@ import bench.families.lsbench.generator as generator
 from bench.families.lsbench import FAMILY
 from bench.harness.resources import PAGE, PROC, adopt_orphans, cpu_seconds, family_of
 from kelda.errors import UsageError
-from kelda.runner.job import QuerySpec, StreamSource
+from kelda.io.job import QuerySpec, StreamSource
 from kelda.spark.pipeline import Batch, Pipeline
 
 SIX = "L1,L2,L3,L4,L5,L6"

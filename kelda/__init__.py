@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING
 from kelda.compiling import find_a_place
 
 if TYPE_CHECKING:
+    from kelda.api import Engine, Query, Stream, connect
     from kelda.engine.answer import Answer
     from kelda.engine.oneshot import Solutions
     from kelda.engine.report import Report, When
     from kelda.errors import InputError, KeldaError, MemoryLimitError, QueryError, QueryStopped, UsageError
     from kelda.rdf.event import Event
-    from kelda.runner.engine import Engine, Query, Stream, connect
     from kelda.spark.engine import SparkEngine, SparkQuery, SparkStream
 
 __version__ = "0.1.0.dev0"  # pyproject.toml takes it from here
 
 _HOMES = {
     "Answer": "kelda.engine.answer",
-    "Engine": "kelda.runner.engine",
+    "Engine": "kelda.api",
     "Event": "kelda.rdf.event",
     "InputError": "kelda.errors",
     "KeldaError": "kelda.errors",
     "MemoryLimitError": "kelda.errors",
-    "Query": "kelda.runner.engine",
+    "Query": "kelda.api",
     "QueryError": "kelda.errors",
     "QueryStopped": "kelda.errors",
     "Report": "kelda.engine.report",
@@ -37,10 +37,10 @@ _HOMES = {
     "SparkEngine": "kelda.spark.engine",
     "SparkQuery": "kelda.spark.engine",
     "SparkStream": "kelda.spark.engine",
-    "Stream": "kelda.runner.engine",
+    "Stream": "kelda.api",
     "UsageError": "kelda.errors",
     "When": "kelda.engine.report",
-    "connect": "kelda.runner.engine",
+    "connect": "kelda.api",
 }
 
 __all__ = [

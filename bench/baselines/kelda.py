@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from bench.baselines.queries import QUERIES
 from bench.families.lsbench import FAMILY
 from bench.families.lsbench.vocabulary import STREAMS
-from kelda.runner.inprocess import run
-from kelda.runner.job import Job, QuerySpec, StreamSource
+from kelda.inprocess.run import run
+from kelda.io.job import Job, QuerySpec, StreamSource
 
 
 def answers(

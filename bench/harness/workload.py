@@ -32,14 +32,14 @@ from kelda.engine.answer import Answer
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.reference import ReferenceEvaluator
 from kelda.errors import UsageError
+from kelda.inprocess.by_reference import run as run_by_definition
+from kelda.io.job import Job, QuerySpec, StreamSource
 from kelda.lang import Prepared, prepare, term_from_text
 from kelda.lang.algebra import Output
 from kelda.rdf import ntriples
 from kelda.rdf.framing import read_events
 from kelda.rdf.graphs import load_graph
 from kelda.rdf.graphstore import GraphStore
-from kelda.runner.job import Job, QuerySpec, StreamSource
-from kelda.runner.reference_runner import run as run_by_definition
 
 PERCENTILES = (50, 95, 99)
 STEP_MS = 100  # of an open loop

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, TextIO
 
 from kelda.engine.answer import Answer
-from kelda.runner.formats import CSV_FIXED, Shape, csv_row, shape_of
-from kelda.runner.tables import short, short_iri, short_name, table
+from kelda.io.formats import CSV_FIXED, Shape, csv_row, shape_of
+from kelda.io.tables import short, short_iri, short_name, table
 
 __all__ = [
     "FORMATS",

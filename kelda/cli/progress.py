@@ -21,7 +21,7 @@ START_SHOWING = 1.0  # a run shorter than this shows no progress at all
 
 
 class RunProgress:
-    """Counts what a runner tells; shows it if `show`. A `kelda.runner.progress.Progress`.
+    """Counts what a runner tells; shows it if `show`. A `kelda.io.progress.Progress`.
 
     `total_bytes` is the size of all stream files on disk. `while_working` is called now and then, so
     that others (a table that gathers rows) can do their part while no answers come.
@@ -66,7 +66,7 @@ class RunProgress:
             self._look(now, now - self.first_read)
 
     def batch(self, seconds: float, lag: float | None, state_bytes: int) -> None:
-        """See `kelda.runner.progress.ShowsBatches`."""
+        """See `kelda.io.progress.ShowsBatches`."""
         parts = [f"batch {1000 * seconds:,.0f} ms", f"state {state_bytes / 2**20:,.1f} MB"]
         self._pipeline = parts if lag is None else [*parts, f"lag {lag:,.1f} s"]
 

@@ -20,15 +20,14 @@ from kelda.compiling import say_so_on_a_terminal
 from kelda.engine.answer import Answer
 from kelda.engine.oneshot import Solutions, evaluate
 from kelda.errors import EnvironmentProblem, InputError, QueryError, UsageError
+from kelda.io.job import Job, QuerySpec, StreamSource, parse_spec
+from kelda.io.progress import Progress
+from kelda.io.sources.address import read_address
 from kelda.lang import algebra as A
 from kelda.plan.default_graph import reads_default_graph
 from kelda.rdf.framing import framing_of, guess_format
 from kelda.rdf.graphs import load_graph
 from kelda.rdf.graphstore import GraphStore
-from kelda.runner.files import parse_spec
-from kelda.runner.job import Job, QuerySpec, StreamSource
-from kelda.runner.progress import Progress
-from kelda.runner.sources.address import read_address
 
 STOPPED = 130  # the exit code of who was stopped by Ctrl-C
 STDIN = Path("-")
@@ -241,10 +240,10 @@ def run_job(
             f"--checkpoint is for --runner spark; the runner '{runner}' keeps its state in memory"
         )
     if runner == "inprocess":
-        from kelda.runner.inprocess import run as run_incrementally
+        from kelda.inprocess.run import run as run_incrementally
 
         return run_incrementally(job, progress=progress)
-    from kelda.runner.reference_runner import run as run_by_definition
+    from kelda.inprocess.by_reference import run as run_by_definition
 
     return run_by_definition(job, progress=progress)
 

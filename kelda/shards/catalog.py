@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from kelda.errors import CheckpointError, KeldaError
+from kelda.io.job import QuerySpec
+from kelda.io.kept import RESTORE, reading, writing
+from kelda.io.sinks.durable import replace_file
 from kelda.plan.partition import Spread
-from kelda.runner.job import QuerySpec
-from kelda.runner.kept import RESTORE, reading, writing
-from kelda.runner.sinks.durable import replace_file
 from kelda.shards.seen import when_seen
 
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from kelda.engine.deltas import Ids
+from kelda.io.job import StreamSource
+from kelda.io.sources.arrival import arrived
+from kelda.io.sources.reader import Piece
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import checked_length, guess_format, prepare_mapping, read_chunk
 from kelda.rdf.skim import Skimmed, Skimmer
-from kelda.runner.job import StreamSource
-from kelda.runner.sources.arrival import arrived
-from kelda.runner.sources.reader import Piece
 from kelda.shards.parcel import Elements, Part, cut, heads_of, pack
 from kelda.shards.planner import FED
 from kelda.shards.routing import Routing

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kelda.engine.answer import Answer
+from kelda.io.sources.reader import Piece
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
-from kelda.runner.sources.reader import Piece
 from kelda.shards.catalog import Catalog, Op
 from kelda.shards.ingest import encoded, ingest
 from kelda.shards.merge import merge

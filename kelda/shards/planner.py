@@ -15,6 +15,7 @@ from kelda.engine.oneshot import Solutions, evaluate
 from kelda.engine.ownership import MOST_SHARDS
 from kelda.engine.report import output_of
 from kelda.errors import UsageError
+from kelda.io.job import QuerySpec, StreamSource, parse_spec
 from kelda.lang import algebra as A
 from kelda.lang import prepare
 from kelda.lang.params import term_from_text
@@ -22,8 +23,6 @@ from kelda.plan.narrow import MOST, Narrowing, narrowings
 from kelda.plan.partition import Partitioning, Spread, partition, streams_of
 from kelda.plan.rules.each_stream import reads_every_stream
 from kelda.rdf.graphs import load_graph
-from kelda.runner.files import parse_spec
-from kelda.runner.job import QuerySpec, StreamSource
 from kelda.shards.balance import Balancer, Rotation
 from kelda.shards.catalog import Drop, Op, Register, RegisterMany, Switch, Warm
 from kelda.shards.routing import Narrowed, Routing, id_of

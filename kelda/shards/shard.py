@@ -20,6 +20,7 @@ from kelda.engine.ownership import Owner
 from kelda.engine.report import output_of
 from kelda.engine.segments import Keeper, Segment, Span, memory_of, pack_step, stand_up
 from kelda.engine.sent import Sent
+from kelda.io.job import QuerySpec, parse_spec
 from kelda.lang import algebra as A
 from kelda.lang import prepare
 from kelda.plan.partition import Spread
@@ -27,8 +28,6 @@ from kelda.plan.shape import QUERY
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Entries
 from kelda.rdf.event import Event, Reject
-from kelda.runner.files import parse_spec
-from kelda.runner.job import QuerySpec
 from kelda.shards.catalog import Catalog, Drop, Op, Pause, Register, RegisterMany, Switch, Warm
 from kelda.shards.parcel import Part, unpack
 from kelda.shards.planner import Setup, read_values

@@ -95,9 +95,9 @@ def prepare() -> None:
     import kelda.spark.host
     import kelda.spark.shard
     import kelda.spark.source  # noqa: F401
+    from kelda.io.job import QuerySpec, StreamSource
+    from kelda.io.sources.reader import Piece
     from kelda.rdf.framings.base import Chunk
-    from kelda.runner.job import QuerySpec, StreamSource
-    from kelda.runner.sources.reader import Piece
     from kelda.shards.catalog import Catalog
     from kelda.shards.ingest import ingest
     from kelda.shards.planner import Planner, Setup

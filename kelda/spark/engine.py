@@ -20,16 +20,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from kelda.api import unused_name
 from kelda.errors import QueryStopped, UsageError
+from kelda.io.inbox import Inbox
+from kelda.io.instants import Instants
+from kelda.io.job import QuerySpec, StreamSource
+from kelda.io.payload import Payload, quads_of
+from kelda.io.sources import PushReader
 from kelda.lang import parse
 from kelda.lang.params import term_of
 from kelda.rdf.event import Event
 from kelda.rdf.times import Time, duration_ms, to_ms
-from kelda.runner.engine import Payload, quads_of, unused_name
-from kelda.runner.inbox import Inbox
-from kelda.runner.instants import Instants
-from kelda.runner.job import QuerySpec, StreamSource
-from kelda.runner.sources import PushReader
 from kelda.spark.pipeline import Batch, Figures, Pipeline
 from kelda.words import count
 

@@ -4,7 +4,7 @@ The order within a batch is that of Spark's partitions and of the rows in them; 
 again (Kafka, files) give the same order again. Rows of plain N-Triples (`format="ntriples"`) have the time
 of their `timestamp` column; in all other formats the records carry their time themselves, and an event
 without one is rejected: when a row arrived is not known when it is read again. With `idle_ms` a DataFrame
-that gives no rows for so long does not hold back the clock (`runner/sources/silence.py`).
+that gives no rows for so long does not hold back the clock (`io/sources/silence.py`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kelda.errors import UsageError
+from kelda.io.job import StreamSource
+from kelda.io.sources import Piece
 from kelda.rdf.framing import checked_length
 from kelda.rdf.framings.base import HEAD, Chunk
-from kelda.runner.job import StreamSource
-from kelda.runner.sources import Piece
 from kelda.shards.ingest import ingest
 from kelda.spark.host import Run
 from kelda.spark.keys import shard_keys

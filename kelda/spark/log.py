@@ -10,7 +10,7 @@ Spark does not wait until the disk has these files, and a machine that loses pow
 lost otherwise, `mend` finds when a checkpoint is opened. Files of batches that nobody has begun, and
 snapshots that are not whole, are set aside (to `lost/` in the checkpoint). If the state behind a batch is
 incomplete, the batches from there on are taken again, since no sink has anything of them; a sink that does
-refuses (`runner/sinks/content.py`).
+refuses (`io/sinks/content.py`).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from kelda.errors import CheckpointError
-from kelda.runner.kept import RESTORE, reading, sync, writing
-from kelda.runner.sinks.content import Held, has
-from kelda.runner.sinks.durable import replace_file
+from kelda.io.kept import RESTORE, reading, sync, writing
+from kelda.io.sinks.content import Held, has
+from kelda.io.sinks.durable import replace_file
 
 AT_ONCE = 8  # files
 _File = tuple[str, int, int]  # path, inode, time of change: what is replaced is another

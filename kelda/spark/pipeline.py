@@ -28,21 +28,20 @@ from kelda.engine.answer import Answer
 from kelda.engine.clock import FOREVER
 from kelda.engine.stopped import Stopped
 from kelda.errors import InputError, KeldaError, UsageError
+from kelda.io.file_names import file_name
+from kelda.io.formats import shape_of
+from kelda.io.hold import Hold
+from kelda.io.job import QuerySpec, StreamSource, parse_spec
+from kelda.io.kept import reading, writing
+from kelda.io.sinks import NullSink, StreamSink, open_sink
+from kelda.io.sinks.sink import Sink
+from kelda.io.sources import PushReader, Reader, check_source, open_reader, push_reader
+from kelda.io.sources.address import absolute, read_address
+from kelda.io.sources.silence import Silence
 from kelda.lang.algebra import Output
 from kelda.rdf import wire
 from kelda.rdf.event import Reject
 from kelda.rdf.framing import guess_format
-from kelda.runner.file_names import file_name
-from kelda.runner.files import parse_spec
-from kelda.runner.formats import shape_of
-from kelda.runner.hold import Hold
-from kelda.runner.job import QuerySpec, StreamSource
-from kelda.runner.kept import reading, writing
-from kelda.runner.sinks import NullSink, StreamSink, open_sink
-from kelda.runner.sinks.sink import Sink
-from kelda.runner.sources import PushReader, Reader, check_source, open_reader, push_reader
-from kelda.runner.sources.address import absolute, read_address
-from kelda.runner.sources.silence import Silence
 from kelda.shards.balance import balancer
 from kelda.shards.catalog import (
     CatalogFolder,

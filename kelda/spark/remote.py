@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kelda.errors import UsageError
-from kelda.runner.sources import Offset, Piece, Reader
+from kelda.io.sources import Offset, Piece, Reader
 from kelda.spark.sockets import accept, answer, ask, connect, listen
 
 ASKED = ("start", "latest", "pieces", "commit", "finished", "part")

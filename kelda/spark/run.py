@@ -14,12 +14,11 @@ from pathlib import Path
 from kelda.engine.answer import Answer
 from kelda.engine.stopped import raise_stopped
 from kelda.errors import InputError, UsageError
-from kelda.runner.files import refusal
-from kelda.runner.job import Job
-from kelda.runner.kept import reading, writing
-from kelda.runner.progress import NoProgress, Progress, ShowsBatches
-from kelda.runner.sinks.content import Held, has
-from kelda.runner.sinks.durable import replace_file
+from kelda.io.job import Job
+from kelda.io.kept import reading, writing
+from kelda.io.progress import NoProgress, Progress, ShowsBatches, refusal
+from kelda.io.sinks.content import Held, has
+from kelda.io.sinks.durable import replace_file
 from kelda.shards.shard import News
 from kelda.spark.pipeline import Batch, Pipeline
 

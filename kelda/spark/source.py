@@ -1,6 +1,6 @@
 """The source: the job's streams as one Structured Streaming source, read and routed where tasks run.
 
-An offset holds that of each stream's reader (`kelda.runner.sources`) and the version of the catalog, so a
+An offset holds that of each stream's reader (`kelda.io.sources`) and the version of the catalog, so a
 batch is a range of pieces and of registrations: bounded, and the same whenever it is read again. Only the
 driver opens the streams; pieces travel to the tasks inside their partitions, so executors need not see
 the driver's disk (tasks on its own machine read plain files themselves). A task parses its pieces and
@@ -23,11 +23,11 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kelda.errors import KeldaError
+from kelda.io.job import StreamSource
+from kelda.io.sources import Offset, Piece, Reader, open_reader
+from kelda.io.sources.fed import FedReader
 from kelda.rdf import wire
 from kelda.rdf.framing import RECORDS
-from kelda.runner.job import StreamSource
-from kelda.runner.sources import Offset, Piece, Reader, open_reader
-from kelda.runner.sources.fed import FedReader
 from kelda.shards.catalog import CatalogFolder
 from kelda.shards.ingest import ingest
 from kelda.shards.planner import FED

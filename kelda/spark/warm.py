@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from kelda.errors import EnvironmentProblem
-from kelda.runner.job import Job, QuerySpec, StreamSource
+from kelda.io.job import Job, QuerySpec, StreamSource
 from kelda.spark.session import JAVA_OPTIONS, archive, start
 
 PATIENCE = 180  # seconds for the JVM to write the archive

@@ -13,11 +13,12 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 import kelda
 from kelda.engine.answer import Answer
+from kelda.inprocess import by_reference
+from kelda.inprocess import run as inprocess
+from kelda.io.job import Job, QuerySpec, StreamSource
 from kelda.lang.params import term_from_text
 from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import read_events
-from kelda.runner import inprocess, reference_runner
-from kelda.runner.job import Job, QuerySpec, StreamSource
 from kelda.shards.local import LocalShards
 from kelda.shards.planner import Setup
 from tests.behaviour.cases import Case
@@ -51,11 +52,11 @@ def collect(answers: Iterable[Answer]) -> Answers:
 
 
 def on_reference(world: World, cases: Iterable[Case], folder: Path) -> Answers:
-    return collect(reference_runner.run(job_of(world, cases, folder)))
+    return collect(by_reference.run(job_of(world, cases, folder)))
 
 
 def on_reference_one_by_one(world: World, cases: Iterable[Case], folder: Path) -> Answers:
-    return collect(reference_runner.run(job_of(world, cases, folder, batch_events=1)))
+    return collect(by_reference.run(job_of(world, cases, folder, batch_events=1)))
 
 
 def on_inprocess(world: World, cases: Iterable[Case], folder: Path) -> Answers:

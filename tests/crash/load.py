@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kelda.runner.inprocess import run as run_in_process
-from kelda.runner.job import Job, QuerySpec, StreamSource
+from kelda.inprocess.run import run as run_in_process
+from kelda.io.job import Job, QuerySpec, StreamSource
 from kelda.spark.pipeline import Batch, Pipeline
 
 SHARDS = 2

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from kelda.io.job import QuerySpec, StreamSource
+from kelda.io.sources.reader import Piece
 from kelda.rdf.framings.base import Chunk
-from kelda.runner.job import QuerySpec, StreamSource
-from kelda.runner.sources.reader import Piece
 from kelda.shards.catalog import CatalogFolder
 from kelda.shards.ingest import ingest
 from kelda.shards.planner import Planner, Setup

@@ -19,11 +19,11 @@ from kelda.engine.answer import Answer
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.oneshot import evaluate
 from kelda.engine.reference import ReferenceEvaluator
+from kelda.io.job import QuerySpec, StreamSource
 from kelda.lang import parse
 from kelda.lang.algebra import Output
 from kelda.rdf.event import Event
 from kelda.rdf.graphstore import GraphStore
-from kelda.runner.job import QuerySpec, StreamSource
 from kelda.shards.local import LocalShards
 from kelda.shards.planner import Setup
 from tests.conformance.results import Row, Rows, Triples, colours, difference, isomorphic, lines, painted

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kelda.errors import InputError
+from kelda.io.sources.spot import Spot
 from kelda.rdf import ids, skim
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject
@@ -22,7 +23,6 @@ from kelda.rdf.framings.base import Chunk, Flow
 from kelda.rdf.keyset import KeySet
 from kelda.rdf.ntriples import read
 from kelda.rdf.skim import Asked, Rule, Skimmer
-from kelda.runner.sources.spot import Spot
 from tests.rdf.test_ntriples import FAST, INVALID, INVALID_BYTES, SLOW, lines
 
 ANYTHING: Rule = (None, None, None)

@@ -20,10 +20,10 @@ import kelda
 from kelda.engine.clock import Clock, StreamClock
 from kelda.engine.window import Element, TimeState
 from kelda.errors import WireError
+from kelda.io.sources.spot import Spot
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Entries
 from kelda.rdf.event import Reject
-from kelda.runner.sources.spot import Spot
 from tests.hostile import Touch
 
 settings.register_profile("wire", deadline=None, derandomize=os.environ.get("KELDA_RANDOM") != "1")

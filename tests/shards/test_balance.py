@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kelda.errors import UsageError
-from kelda.runner.job import QuerySpec
+from kelda.io.job import QuerySpec
 from kelda.shards.balance import STRATEGIES, balancer
 from kelda.shards.planner import Planner
 from tests.shards.worlds import PREFIX, setup

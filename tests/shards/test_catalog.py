@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kelda.errors import KeldaError
+from kelda.io.job import QuerySpec
 from kelda.plan.partition import Spread
-from kelda.runner.job import QuerySpec
 from kelda.shards import seen
 from kelda.shards.catalog import (
     Catalog,

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from kelda.engine.answer import Answer
 from kelda.engine.reference import ReferenceEvaluator
+from kelda.io.job import QuerySpec, parse_spec
 from kelda.lang import parse
 from kelda.lang.algebra import Output
 from kelda.rdf.event import Event
-from kelda.runner.files import parse_spec
-from kelda.runner.job import QuerySpec
 from kelda.shards.catalog import Drop, Pause, Switch, Warm
 from kelda.shards.local import LocalShards
 from tests.engine.random_queries import EX, STREAMS, events

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyoxigraph import NamedNode
 
+from kelda.io.job import QuerySpec, StreamSource
 from kelda.lang import parse
 from kelda.plan.narrow import MOST, narrowings
 from kelda.rdf.ids import encode
-from kelda.runner.job import QuerySpec, StreamSource
 from kelda.shards.planner import Planner, Setup
 from kelda.shards.routing import id_of
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad
 
+from kelda.io.job import StreamSource
+from kelda.io.sources import Piece
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
 from kelda.rdf.framings.base import Chunk
-from kelda.runner.job import StreamSource
-from kelda.runner.sources import Piece
 from kelda.shards.ingest import encoded, ingest
 from kelda.shards.parcel import Part, cut, heads_of, pack, unpack
 from kelda.shards.routing import Routing, id_of

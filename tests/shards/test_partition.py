@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kelda.engine.ownership import Owner, shards_of
+from kelda.io.job import QuerySpec
 from kelda.lang import parse
 from kelda.plan.partition import Spread, partition, streams_of, window_patterns
-from kelda.runner.job import QuerySpec
 from kelda.shards.local import LocalShards
 from tests.engine.random_queries import STREAMS
 from tests.shards.worlds import PREFIX, event, setup

@@ -17,8 +17,8 @@ from kelda.engine.intervals import StreamRows
 from kelda.engine.nodes import Step
 from kelda.engine.segments import Segment, pack_rows, pack_step, unpack_rows
 from kelda.errors import WireError
+from kelda.io.job import QuerySpec
 from kelda.rdf.dictionary import Dictionary
-from kelda.runner.job import QuerySpec
 from kelda.shards.catalog import Catalog, Drop, Pause
 from kelda.shards.local import Kept, LocalShards
 from kelda.shards.shard import Shard

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from kelda.engine.answer import Answer
 from kelda.engine.reference import ReferenceEvaluator
 from kelda.errors import QueryError
+from kelda.io.job import QuerySpec, StreamSource
 from kelda.lang import parse
 from kelda.lang.algebra import Output
 from kelda.rdf.event import Event
-from kelda.runner.job import QuerySpec, StreamSource
 from kelda.shards.catalog import Drop
 from kelda.shards.local import LocalShards
 from kelda.shards.planner import Setup

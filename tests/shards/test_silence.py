@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kelda.io.job import QuerySpec, StreamSource
+from kelda.io.sources import Piece
 from kelda.rdf.framings.base import Chunk
-from kelda.runner.job import QuerySpec, StreamSource
-from kelda.runner.sources import Piece
 from kelda.shards.catalog import Catalog
 from kelda.shards.ingest import ingest
 from kelda.shards.planner import Planner, Setup

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kelda.engine.answer import Answer
-from kelda.runner.job import QuerySpec
+from kelda.io.job import QuerySpec
 from kelda.shards.catalog import Drop
 from kelda.shards.local import LocalShards
 from tests.engine.random_queries import STREAMS

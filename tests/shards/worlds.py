@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kelda.io.job import StreamSource
 from kelda.rdf.event import Event
-from kelda.runner.job import StreamSource
 from kelda.shards.planner import Setup
 from tests.engine.random_queries import EX, STORED, STREAMS, XSD_INTEGER
 

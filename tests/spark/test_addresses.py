@@ -10,8 +10,8 @@ import pytest
 
 from kelda.engine.answer import Answer
 from kelda.engine.reference import ReferenceEvaluator
+from kelda.io.job import QuerySpec, StreamSource
 from kelda.lang import parse
-from kelda.runner.job import QuerySpec, StreamSource
 from kelda.spark.pipeline import Batch, Pipeline
 from tests.shards.worlds import PREFIX, event
 from tests.spark.scene import MASTER, until

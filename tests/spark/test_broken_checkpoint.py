@@ -14,8 +14,8 @@ import pytest
 
 from kelda.cli import main
 from kelda.errors import CheckpointError, EnvironmentProblem, KeldaError, UsageError
-from kelda.runner.job import Job, QuerySpec, StreamSource
-from kelda.runner.sources.reader import Offset
+from kelda.io.job import Job, QuerySpec, StreamSource
+from kelda.io.sources.reader import Offset
 from kelda.spark.pipeline import Pipeline
 from kelda.spark.run import Ledger
 

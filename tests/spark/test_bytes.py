@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from kelda.inprocess import by_reference
+from kelda.io.job import Job, QuerySpec, StreamSource
 from kelda.rdf.event import Reject
-from kelda.runner import reference_runner
-from kelda.runner.job import Job, QuerySpec, StreamSource
 from kelda.spark.run import run
 from tests.engine.test_batching import bag
-from tests.runner.odd_bytes import BOM, JSON_MAPPING, MAPPING
+from tests.io.odd_bytes import BOM, JSON_MAPPING, MAPPING
 from tests.spark.scene import MASTER, Told
 
 TIME = b"<http://www.w3.org/ns/prov#generatedAtTime>"
@@ -56,7 +56,7 @@ def test_the_same_bytes_on_spark(tmp_path: Path) -> None:
         queries.append(QuerySpec(format, f"SELECT * {{ STREAM <{iri}> [RANGE 2ms] {{ ?s ?p ?o }} }}"))
     job = Job(tuple(queries), tuple(streams), batch_events=3)
     expected, found = Told(), Told()
-    answers = bag(list(reference_runner.run(job, progress=expected)))
+    answers = bag(list(by_reference.run(job, progress=expected)))
     assert bag(list(run(job, master=MASTER, progress=found, shards=2))) == answers
     assert shown(found.rejects) == shown(expected.rejects) and len(found.rejects) >= 15
     assert found.events == expected.events and found.lates == expected.lates and found.lates.total() == 1

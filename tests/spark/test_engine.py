@@ -9,7 +9,7 @@ import pytest
 
 import kelda
 from kelda.errors import UsageError
-from kelda.runner.job import StreamSource
+from kelda.io.job import StreamSource
 from kelda.spark.pipeline import Pipeline
 
 S = "http://ex/s"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kelda.errors import UsageError
-from kelda.runner.job import QuerySpec, StreamSource
+from kelda.io.job import QuerySpec, StreamSource
 from kelda.spark.pipeline import Batch, Pipeline
 
 HOT = """PREFIX : <http://ex/>

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kelda.errors import UsageError
-from kelda.runner.sources.silence import Silence
+from kelda.io.sources.silence import Silence
 from kelda.spark.engine import SparkEngine
 from tests.spark.scene import MASTER, until
 

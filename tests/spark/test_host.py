@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from kelda.errors import IdCollisionError, KeldaError, UsageError, WireError
+from kelda.io.job import QuerySpec, StreamSource
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary
-from kelda.runner.job import QuerySpec, StreamSource
 from kelda.shards import seen
 from kelda.shards.catalog import CatalogFolder, Drop
 from kelda.shards.ingest import encoded

@@ -25,8 +25,8 @@ from pyoxigraph import Literal
 
 from kelda.engine.answer import Answer
 from kelda.errors import CheckpointError
-from kelda.runner.sinks import CallbackSink, open_sink
-from kelda.runner.sinks.sink import Sink
+from kelda.io.sinks import CallbackSink, open_sink
+from kelda.io.sinks.sink import Sink
 from kelda.spark import log as log_module
 from kelda.spark.log import SparkLog
 

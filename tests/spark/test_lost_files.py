@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kelda.errors import CheckpointError
-from kelda.runner.job import QuerySpec, StreamSource
+from kelda.io.job import QuerySpec, StreamSource
 from kelda.spark.pipeline import Pipeline
 from tests.spark.scene import MASTER
 

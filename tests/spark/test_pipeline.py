@@ -15,9 +15,9 @@ import pytest
 
 from kelda.engine.answer import Answer
 from kelda.errors import InputError, KeldaError, QueryError, UsageError
+from kelda.inprocess import by_reference
+from kelda.io.job import Job, QuerySpec, StreamSource
 from kelda.rdf.dictionary import Dictionary
-from kelda.runner import reference_runner
-from kelda.runner.job import Job, QuerySpec, StreamSource
 from kelda.shards.merge import Merged
 from kelda.spark.host import AtHost, Run
 from kelda.spark.pipeline import Batch, Figures, Pipeline
@@ -104,7 +104,7 @@ def sorted_lines(answers: list[Answer]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    answers = sorted_lines(list(reference_runner.run(job_in(tmp_path_factory.mktemp("reference")))))
+    answers = sorted_lines(list(by_reference.run(job_in(tmp_path_factory.mktemp("reference")))))
     assert len(answers) > 50
     return answers
 
@@ -161,7 +161,7 @@ def test_a_host_that_dies_before_it_was_heard(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(AtHost, "fetch", kill_and_fetch)
     answers = list(run(job, master=MASTER, shards=2))
     assert killed == [1, 3]
-    assert sorted_lines(answers) == sorted_lines(list(reference_runner.run(job)))
+    assert sorted_lines(answers) == sorted_lines(list(by_reference.run(job)))
 
 
 @spark
@@ -176,7 +176,7 @@ def test_a_checkpoint_keeps_its_way_through_spark(tmp_path: Path, monkeypatch: p
         answers.close()  # type: ignore[attr-defined]
     assert not Pipeline(job.streams, checkpoint, graphs=job.graphs, shards=2)._in_one_stage()
     found += run(job, master=MASTER, checkpoint=str(checkpoint), shards=2)
-    assert sorted_lines(found) == sorted_lines(list(reference_runner.run(job)))
+    assert sorted_lines(found) == sorted_lines(list(by_reference.run(job)))
     fresh = Pipeline(job.streams, tmp_path / "another", shards=2)
     assert fresh._in_one_stage()
 
@@ -185,7 +185,7 @@ def test_a_checkpoint_keeps_its_way_through_spark(tmp_path: Path, monkeypatch: p
 def test_taken_up_again_where_it_was_left(tmp_path: Path) -> None:
     job = small_job(tmp_path, 40)
     checkpoint = str(tmp_path / "checkpoint")
-    wanted = list(reference_runner.run(job))
+    wanted = list(by_reference.run(job))
     first = run(job, master=MASTER, checkpoint=checkpoint, shards=2)
     found = [next(first) for _ in range(len(wanted) // 3)]  # to the middle of a batch
     first.close()  # type: ignore[attr-defined]

@@ -15,9 +15,9 @@ import pytest
 from kelda.engine.answer import Answer
 from kelda.engine.reference import ReferenceEvaluator
 from kelda.errors import UsageError
+from kelda.io.job import QuerySpec, StreamSource
 from kelda.lang import parse
 from kelda.lang.algebra import Output
-from kelda.runner.job import QuerySpec, StreamSource
 from kelda.spark.pipeline import Batch, Pipeline
 from tests.shards.worlds import PREFIX, event
 from tests.spark.scene import MASTER, PATIENCE, hosts, sockets, until

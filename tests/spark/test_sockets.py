@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from kelda.errors import KeldaError, QueryError, UsageError, WireError
-from kelda.runner.job import StreamSource
-from kelda.runner.sources.push import BusyError
+from kelda.io.job import StreamSource
+from kelda.io.sources.push import BusyError
 from kelda.spark import sockets
 from kelda.spark.pipeline import Pipeline
 from kelda.spark.private import check_private, make_private, tighten

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from kelda.errors import InputError, KeldaError
-from kelda.runner.job import QuerySpec, StreamSource
-from kelda.runner.sources import Offset, Piece
+from kelda.io.job import QuerySpec, StreamSource
+from kelda.io.sources import Offset, Piece
 from kelda.shards import seen
 from kelda.shards.catalog import CatalogFolder, Register, whole
 from kelda.shards.parcel import unpack

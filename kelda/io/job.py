@@ -1,0 +1,63 @@
+"""A job: everything a runner needs to answer queries over files, as plain picklable data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from kelda.lang import parse
+from kelda.lang.algebra import Query
+from kelda.lang.params import term_from_text
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSource:
+    """A stream and where it comes from: a file, or any address that `io/sources` knows."""
+
+    iri: str
+    path: str
+    format: str | None = None  # None: by the file's name
+    time: str | None = None  # IRI of the predicate that carries the event time
+    mapping: str | None = None  # path of the mapping file for CSV and JSON
+    lateness: int = 0  # ms an element may come behind the newest one of its stream
+    idle_ms: int | None = None  # ms of silence after which it does not hold back the clock; None: never
+    rate: int | None = None  # records a second that are taken at most; None: as they come
+    max_record: int | None = None  # bytes of a record at most, longer ones are rejected; None: 16 million
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySpec:
+    """A query to register. Parameter values are terms in N-Triples syntax."""
+
+    name: str
+    text: str
+    dialect: str | None = None  # None: the text decides
+    params: dict[str, str] = field(default_factory=dict)
+    output: str | None = None  # rstream, istream, dstream, changes; None: what the query says
+    base: str | None = None  # what relative IRIs stand against; None: what the query says
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Queries, the streams they read, the stored graphs they join with."""
+
+    queries: tuple[QuerySpec, ...]
+    streams: tuple[StreamSource, ...] = ()
+    graphs: tuple[tuple[str | None, str], ...] = ()  # (graph IRI or None for the default graph, path)
+    t0: int = 0
+    strict: bool = False
+    batch_events: int = 10_000
+
+
+def parse_spec(spec: QuerySpec) -> Query:
+    """The query of a specification, with its parameters bound."""
+    if not spec.params:
+        return _parsed(spec.text, spec.dialect, spec.base)
+    params = {name: term_from_text(text) for name, text in spec.params.items()}
+    return parse(spec.text, dialect=spec.dialect, base=spec.base, params=params)
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str, dialect: str | None, base: str | None) -> Query:
+    """Many users ask the same: it is read once."""
+    return parse(text, dialect=dialect, base=base)

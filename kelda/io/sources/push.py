@@ -1,0 +1,123 @@
+"""`push:`: a stream that the application itself speaks on.
+
+    reader = open_reader("push:", StreamSource("http://ex/s", "push:", "tsnt"), 0, spool=folder)
+    reader.push("1000\\t<http://ex/ann> <http://ex/in> <http://ex/lab> .")
+
+What was pushed is in a file when `push` returns, which survives the process (the machine's losing power only
+from when it is read), and stays there until it is committed. At most
+`max_waiting` records wait; then `push` waits too, or raises `BusyError`, as its caller wants.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from kelda.errors import KeldaError, UsageError
+from kelda.io.job import StreamSource
+from kelda.io.sources.reader import Now, wall
+from kelda.io.sources.spooled import SpooledReader
+from kelda.rdf.event import Event
+from kelda.rdf.framing import RECORDS
+from kelda.rdf.writers import write_messages, write_tsnt
+
+WAITING = 100_000
+
+
+class BusyError(KeldaError):
+    """More is pushed than is read. Nothing of the push was taken; push it again later."""
+
+
+class PushReader(SpooledReader):
+    """Takes what is pushed, from any thread."""
+
+    def __init__(
+        self,
+        source: StreamSource,
+        number: int,
+        *,
+        format: str,
+        spool: Path,
+        piece_records: int = RECORDS,
+        max_waiting: int = WAITING,
+        now: Now = wall,
+    ) -> None:
+        super().__init__(source, number, format=format, spool=spool, piece_records=piece_records, now=now)
+        self.max_waiting = max_waiting
+        self._arrival = 0  # the last time that was given to an event without one
+
+    @property
+    def waiting(self) -> int:
+        """How many records were pushed and not committed yet."""
+        return self._spool.waiting
+
+    @property
+    def records(self) -> int:
+        """How many records were pushed so far, also by earlier runs with this spool."""
+        return self._spool.place.records
+
+    def push(
+        self, data: str | bytes | Event | Iterable[Event], *, wait: bool = True, timeout: float | None = None
+    ) -> int:
+        """Push whole records, as text in the stream's format or as events; returns how many.
+
+        Text is a document of its own: it brings its prefixes. Where too much waits, `wait` says whether to
+        wait (at most `timeout` seconds) or to raise BusyError at once.
+        """
+        with self._spool.changed:  # one push after the other: its records stay together
+            self._room(wait, timeout)
+            text = (  # now: events without a time get that of their place among the others
+                data.encode()
+                if isinstance(data, str)
+                else data
+                if isinstance(data, bytes)
+                else self._written(data)
+            )
+            return self._document().add(text, complete=True)
+
+    def heartbeat(self, time: int) -> None:
+        """Promise that nothing at or before `time` (ms) will be pushed any more."""
+        with self._spool.changed:
+            self._refuse_after_end()
+            self._spool.append(None, heartbeat=time)
+
+    def end(self) -> None:
+        """Nothing will be pushed any more."""
+        with self._spool.changed:
+            if not self._spool.ended:
+                self._spool.append(None, ends=True)
+
+    def _room(self, wait: bool, timeout: float | None) -> None:
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            self._refuse_after_end()
+            if self._spool.waiting < self.max_waiting:
+                return
+            left = None if until is None else until - time.monotonic()
+            if not wait or (left is not None and left <= 0):
+                raise BusyError(
+                    f"{self._spool.waiting:,} records of <{self.source.iri}> wait to be read, and at most "
+                    f"{self.max_waiting:,} may; nothing was taken, push it again later"
+                )
+            self._spool.changed.wait(left)
+
+    def _refuse_after_end(self) -> None:
+        if self._spool.ended:
+            raise UsageError(f"<{self.source.iri}> has ended: it takes no more records")
+
+    def _written(self, data: Event | Iterable[Event]) -> bytes:
+        events = [data] if isinstance(data, Event) else list(data)
+        out = io.BytesIO()
+        if self.format == "tsnt":
+            arrival = self._arrival = max(int(wall() * 1000), self._arrival)  # clocks are set back, at times
+            write_tsnt((e if e.time is not None else Event(arrival, e.quads) for e in events), out)
+        elif self.format == "messages":
+            write_messages(events, out, time_predicate=self.source.time)
+        else:
+            raise UsageError(
+                f"events cannot be written as '{self.format}': push text, or make <{self.source.iri}> "
+                "a stream of tsnt (a triple an event) or messages (with a time predicate)"
+            )
+        return out.getvalue()
