@@ -214,6 +214,12 @@ class IncrementalEvaluator:
             self.drop(name)
             self.register(name, query, output=output, report=report)
 
+    def drop_stream(self, iri: str) -> None:
+        """Forget a stream that no query reads. The clock does not wait for it any more."""
+        self.fallback.drop_stream(iri)
+        for known in (self.clock.streams, self.late, self.pending):
+            del known[iri]
+
     @roomy(2)
     def register(
         self,

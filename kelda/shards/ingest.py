@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +16,8 @@ from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import checked_length, guess_format, prepare_mapping, read_chunk
 from kelda.rdf.skim import Skimmed, Skimmer
+from kelda.shards.declared import FED
 from kelda.shards.parcel import Elements, Part, cut, heads_of, pack
-from kelda.shards.planner import FED
 from kelda.shards.routing import Routing
 
 MANY_TERMS = 1 << 17  # a task's dictionary is emptied when it has grown to this: a small one is a fast one
@@ -28,7 +28,11 @@ Route = Callable[[Ids, Ids, Ids], Ids]  # of s, p, o: the shards that want each 
 
 
 def ingest(
-    pieces: Iterable[Piece], streams: Sequence[StreamSource], routing: Routing, shards: int, version: int
+    pieces: Iterable[Piece],
+    streams: Mapping[int, StreamSource],
+    routing: Routing,
+    shards: int,
+    version: int,
 ) -> list[bytes]:
     """One parcel per shard, with the times of all elements and the triples that the shard wants."""
     skimmer = _own_skimmer()

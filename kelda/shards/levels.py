@@ -8,6 +8,7 @@ streams there is level 0 alone.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary, Entries
 from kelda.shards.catalog import Catalog, Register, RegisterMany
 from kelda.shards.parcel import version_of
-from kelda.shards.planner import Setup
+from kelda.shards.setup import Setup
 from kelda.shards.shard import Outcome, Shard
 
 LEVEL = 1 << 48  # the numbers of a level's segments lie this far from those of the next
@@ -87,6 +88,7 @@ class Levels:
                 reported=tuple(n.now for n in news),
                 ends=tuple(n.ended for n in news),
                 stopped={name: why for n in news for name, why in n.stopped.items()},
+                memory=dict(sum((Counter(n.memory) for n in news), Counter())),
             ),
             first.version,
             {n + i * LEVEL: data for i, outcome in enumerate(outcomes) for n, data in outcome.put.items()},

@@ -20,7 +20,7 @@ from kelda.engine.ownership import Owner
 from kelda.engine.report import output_of
 from kelda.engine.segments import Keeper, Segment, Span, memory_of, pack_step, stand_up
 from kelda.engine.sent import Sent
-from kelda.io.job import QuerySpec, parse_spec
+from kelda.io.job import QuerySpec, StreamSource, parse_spec
 from kelda.lang import algebra as A
 from kelda.lang import prepare
 from kelda.plan.partition import Spread
@@ -28,9 +28,24 @@ from kelda.plan.shape import QUERY
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Entries
 from kelda.rdf.event import Event, Reject
-from kelda.shards.catalog import Catalog, Drop, Op, Pause, Register, RegisterMany, Switch, Warm
+from kelda.shards.catalog import (
+    AddStream,
+    Catalog,
+    Drop,
+    DropGraph,
+    DropStream,
+    Load,
+    Op,
+    Pause,
+    Register,
+    RegisterMany,
+    Switch,
+    Warm,
+)
+from kelda.shards.declared import FED, Declared, change_graphs, from_start
 from kelda.shards.parcel import Part, unpack
-from kelda.shards.planner import Setup, read_values
+from kelda.shards.planner import read_values
+from kelda.shards.setup import Setup
 
 COUNT_BYTES = 16  # batches between two counts of the bytes held
 
@@ -62,6 +77,8 @@ class News:
     reported: tuple[int, ...] = ()  # stream time up to which each level has answered
     ends: tuple[bool, ...] = ()  # whether all streams of each level have ended
     stopped: dict[str, tuple[int, str]] = field(default_factory=dict)  # queries that have failed: when, why
+    streams: tuple[str, ...] = ()  # that the shard knows
+    memory: dict[str, int] = field(default_factory=dict)  # bytes held, by query, stream and dictionary
 
     def level_ended(self, level: int) -> bool:
         """Whether nothing can come on a level any more."""
@@ -90,6 +107,7 @@ class Shard:
 
     def __init__(self, number: int, setup: Setup, level: int = 0) -> None:
         self.number, self.setup, self.level = number, setup, level
+        self.declared = Declared()
         self.evaluator: IncrementalEvaluator = setup.evaluator()
         self.keeper = Keeper(self.evaluator)
         self.batch = -1
@@ -100,7 +118,8 @@ class Shard:
         self._specs: dict[str, Register] = {}
         self._taken: list[tuple[Step, int]] = []
         self._rebuilt = False
-        self._batches = self._held = 0
+        self._batches = 0
+        self._held: dict[str, int] = {}
         self.evaluator.on_step = self._note
 
     # -------------------------------------------------------------------- standing up
@@ -149,15 +168,26 @@ class Shard:
         shard.batch = batch
         return shard
 
-    # -------------------------------------------------------------------- queries
+    # -------------------------------------------------------------------- what holds
 
     def _apply(self, ops: Iterable[Op]) -> None:
         for op in ops:
             match op:
+                case AddStream(_, source):
+                    self.declared.take([op])
+                    if self._hears(source):
+                        self._add_stream(source)
+                case DropStream(iri):
+                    self.declared.take([op])
+                    if iri in self.evaluator.clock.streams:
+                        self.evaluator.drop_stream(iri)
+                case Load() | DropGraph():
+                    change_graphs(self.evaluator.store, op)
+                    self.evaluator.stored_changed()
                 case Register(name, spec, spread, shard):
                     self._specs[name] = op
-                    for stream in self.setup.fed_by(name) if self.level > op.level else ():
-                        self.evaluator.add_stream(stream.iri, lateness=stream.lateness, from_start=True)
+                    for _, stream in self.declared.fed_by(name) if self.level > op.level else ():
+                        self._add_stream(stream)
                     if op.level == self.level and (spread is not None or shard == self.number):
                         self._register(name, spec, spread)
                 case RegisterMany(names, spec, values, spread, shard):
@@ -165,14 +195,19 @@ class Shard:
                         prepared = prepare(spec.text, dialect=spec.dialect, base=spec.base)
                         output = _output(spec, spread, prepared.query)
                         self.evaluator.register_many(
-                            prepared, names, read_values(values), output=output, owner=self._owner(spread)
+                            prepared,
+                            names,
+                            read_values(values),
+                            output=output,
+                            report=spec.report,
+                            owner=self._owner(spread),
                         )
                 case Drop(name):
                     self._warming.discard(name)
                     self._specs.pop(name, None)
                     if name in self.evaluator.queries:
                         self.evaluator.drop(name)
-                    for stream in self.setup.fed_by(name):
+                    for _, stream in self.declared.fed_by(name):
                         if stream.iri in self.evaluator.clock.streams:
                             self.evaluator.clock.streams[stream.iri].ended = True
                 case Pause(name, paused):
@@ -189,9 +224,20 @@ class Shard:
                     elif name in self.evaluator.queries:
                         self.evaluator.drop(name)
 
+    def _hears(self, source: StreamSource) -> bool:
+        """Whether the queries of this level can read a stream: one that a query feeds is for those above."""
+        if not source.path.startswith(FED):
+            return True
+        feeder = self._specs.get(source.path.removeprefix(FED))
+        return feeder is not None and feeder.level < self.level
+
+    def _add_stream(self, source: StreamSource) -> None:
+        self.evaluator.add_stream(source.iri, lateness=source.lateness, from_start=from_start(source))
+
     def _register(self, name: str, spec: QuerySpec, spread: Spread | None) -> None:
         query = parse_spec(spec)
-        self.evaluator.register(name, query, output=_output(spec, spread, query), owner=self._owner(spread))
+        output = _output(spec, spread, query)
+        self.evaluator.register(name, query, output=output, report=spec.report, owner=self._owner(spread))
 
     def _owner(self, spread: Spread | None) -> Owner | None:
         return None if spread is None else Owner(spread, self.number)
@@ -200,19 +246,29 @@ class Shard:
 
     def take(self, batch: int, catalog: Catalog, parcels: Iterable[bytes]) -> Outcome:
         """Take the parcels of a batch, which tell the version of the catalog that holds from it on."""
-        begin = time.perf_counter()
-        evaluator = self.evaluator
-        late = dict(evaluator.late)
         parts: list[Part] = []
         for parcel in parcels:
             version, some, entries = unpack(parcel)
-            if version > self.version:
-                self._apply(catalog.between(self.version, version))
-                self.version = version
+            self.hold(catalog, version)
             parts += some
             if entries is not None:
-                evaluator.dictionary.add_entries(entries)
+                self.evaluator.dictionary.add_entries(entries)
+        return self.take_parts(batch, parts)
+
+    def hold(self, catalog: Catalog, version: int) -> None:
+        """A version of the catalog holds from the next batch on."""
+        if version > self.version:
+            self._apply(catalog.between(self.version, version))
+            self.version = version
+
+    def take_parts(self, batch: int, parts: list[Part]) -> Outcome:
+        """Take the parts of a batch, whose terms the evaluator's dictionary knows."""
+        begin = time.perf_counter()
+        evaluator = self.evaluator
+        late = dict(evaluator.late)
         self.keeper.begin()
+        # Of a stream that was dropped meanwhile a part may still be on its way.
+        parts = [part for part in parts if part.stream in self.declared.streams]
         parts.sort(key=lambda part: (part.stream, part.number))
         if any(part.idle for part in parts):
             parts = _without_past_silence(parts)
@@ -231,7 +287,7 @@ class Shard:
         removed = self._expired()
         read: dict[str, tuple[int, int]] = {}
         for part in parts:
-            stream = self.setup.streams[part.stream].iri
+            stream = self.declared.streams[part.stream].iri
             events, size = read.get(stream, (0, 0))
             read[stream] = (events + _events(part), size + part.bytes)
         once = {id(t.sent.values): t.sent for t in told}.values()  # equal queries say the same
@@ -245,11 +301,13 @@ class Shard:
             evaluator.now,
             evaluator.clock.horizon,
             time.perf_counter() - begin,
-            self._bytes(),
+            sum(self._memory().values()),
             len(self._spans),
             rebuilt,
-            all(clock.ended for clock in evaluator.clock.streams.values()),
+            bool(evaluator.clock.streams) and all(c.ended for c in evaluator.clock.streams.values()),
             stopped={name: (why.at, why.reason) for name, why in evaluator.stopped.items()},
+            streams=tuple(source.iri for source in self.declared.streams.values()),
+            memory=self._held,
         )
         return Outcome(
             told,
@@ -262,10 +320,10 @@ class Shard:
             wire.encode((self.version, memory_of(evaluator))),
         )
 
-    def _bytes(self) -> int:
+    def _memory(self) -> dict[str, int]:
         """Bytes held, counted every few batches: it takes milliseconds."""
         if self._batches % COUNT_BYTES == 0:
-            self._held = sum(self.evaluator.nbytes.values())
+            self._held = self.evaluator.nbytes
         self._batches += 1
         return self._held
 
@@ -286,7 +344,7 @@ class Shard:
 
     def _feed(self, part: Part) -> list[Answer]:
         evaluator = self.evaluator
-        stream = self.setup.streams[part.stream].iri
+        stream = self.declared.streams[part.stream].iri
         clock = evaluator.clock.streams.get(stream)
         answers: list[Answer] = []
         if clock is None:  # a stream that a query of this level or above feeds

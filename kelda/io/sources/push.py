@@ -54,6 +54,11 @@ class PushReader(SpooledReader):
         return self._spool.waiting
 
     @property
+    def pieces_so_far(self) -> int:
+        """How many pieces were pushed, heart-beats and the end included; as offsets count them."""
+        return self._spool.entries
+
+    @property
     def records(self) -> int:
         """How many records were pushed so far, also by earlier runs with this spool."""
         return self._spool.place.records

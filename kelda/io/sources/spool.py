@@ -112,6 +112,11 @@ class Spool:
         return (self._entries[-1].records if self._entries else 0) - self._committed
 
     @property
+    def entries(self) -> int:
+        """How many there are, from the first that ever was."""
+        return self._next
+
+    @property
     def ended(self) -> bool:
         return bool(self._entries) and self._entries[-1].ends
 
