@@ -23,6 +23,7 @@ from functools import cached_property
 from pathlib import Path
 
 from kelda.engine.answer import Answer
+from kelda.engine.block import Block
 from kelda.engine.oneshot import Result, evaluate
 from kelda.engine.stopped import Stopped
 from kelda.errors import InputError, UsageError
@@ -32,6 +33,7 @@ from kelda.io.sinks.sink import Sink
 from kelda.io.sources import check_source
 from kelda.io.sources.address import absolute
 from kelda.lang import algebra as A
+from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject
 from kelda.rdf.graphs import graph_format
 from kelda.shards.balance import balancer
@@ -73,6 +75,11 @@ class Batch:
     @cached_property
     def answers(self) -> list[Answer]:
         return self.merged.answers(without=self.sunk)
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The same, as columns by query."""
+        return self.merged.blocks(without=self.sunk)
 
     @property
     def rejects(self) -> list[Reject]:
@@ -290,9 +297,9 @@ class Deployment:
         self._stood = max(self._stood, version)
         yield from self.outlets.take(ops, self.planner.declared)
 
-    def merged(self, outcomes: Sequence[Outcome]) -> Merged:
-        """What the shards said, put together."""
-        return merge(outcomes, self.planner.standing)
+    def merged(self, outcomes: Sequence[Outcome], known: Dictionary | None = None) -> Merged:
+        """What the shards said, put together; a dictionary in this process may have the terms already."""
+        return merge(outcomes, self.planner.standing, known)
 
     def hand_out(self, batch: int, merged: Merged, news: list[News], content: str | None) -> None:
         """Give the answers of a batch to sinks, and to whoever is told of batches."""

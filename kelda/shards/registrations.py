@@ -78,7 +78,7 @@ class Registrations:
         self._last_read, self._tell_routing, self._hold, self._file = last_read, route, hold, file
         self._moving: dict[str, Move] = {}
         self.waiting: list[Waiting] = []
-        self._horizon: int | None = None  # the latest time that any stream has told
+        self.horizon: int | None = None  # the latest time that any stream has told
         self._now = 0  # the time up to which all is answered
         self._done = -1  # the last batch that was
 
@@ -97,7 +97,7 @@ class Registrations:
             self.waiting = [w for w in self.waiting if w not in unborn]
         elif waits:
             last = self._last_read()
-            until = self._horizon if last <= self._done else None
+            until = self.horizon if last <= self._done else None
             self.waiting.append(Waiting(tuple(ops), last, until))
         else:
             self._add(ops)
@@ -115,7 +115,7 @@ class Registrations:
     @property
     def must_wait(self) -> bool:
         """Whether elements may have been read that are not answered yet."""
-        return self._last_read() > self._done or (self._horizon is not None and self._now < self._horizon)
+        return self._last_read() > self._done or (self.horizon is not None and self._now < self.horizon)
 
     def move(self, name: str, shard: int) -> None:
         """Move a whole query to another shard: that one runs it too, until its windows are as full."""
@@ -135,18 +135,18 @@ class Registrations:
         self._done = batch
         if not news:
             return
-        self._horizon = max(n.horizon for n in news)
+        self.horizon = max(n.horizon for n in news)
         self._now = min(n.now for n in news)
         for waiting in list(self.waiting):
             if waiting.until is None and batch >= waiting.last:
-                waiting.until = self._horizon  # what was read up to now may have been read without it
+                waiting.until = self.horizon  # what was read up to now may have been read without it
             if waiting.until is not None and self._now >= waiting.until:
                 self.waiting.remove(waiting)
                 self._add(waiting.ops)
                 self._remember()
         for name, move in list(self._moving.items()):
             if move.since is None and batch >= move.last:
-                move.since = self._horizon
+                move.since = self.horizon
             if move.since is not None and self._now > move.since + move.span:
                 del self._moving[name]
                 if name in self.planner.queries:

@@ -7,19 +7,21 @@ memory); from these `Shard.stand_up` makes the same shard anew, in any process.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from pyoxigraph import DefaultGraph, Quad
 
 from kelda.engine.answer import Answer
+from kelda.engine.block import Block, blocks_of
 from kelda.engine.incremental import AnswerBatch, IncrementalEvaluator, shared_names
 from kelda.engine.nodes import Step
 from kelda.engine.ownership import Owner
 from kelda.engine.report import output_of
 from kelda.engine.segments import Keeper, Segment, Span, memory_of, pack_step, stand_up
 from kelda.engine.sent import Sent
+from kelda.io.elements import columns_of
 from kelda.io.job import QuerySpec, StreamSource, parse_spec
 from kelda.lang import algebra as A
 from kelda.lang import prepare
@@ -105,8 +107,10 @@ class Shard:
 
     It runs the queries of one `level` (see `kelda.shards.levels`): 0 where no query feeds another."""
 
-    def __init__(self, number: int, setup: Setup, level: int = 0) -> None:
-        self.number, self.setup, self.level = number, setup, level
+    def __init__(self, number: int, setup: Setup, level: int = 0, *, keeps: bool = True) -> None:
+        """`keeps`: what it must not lose goes out with each batch."""
+        self.number, self.setup, self.level, self.keeps = number, setup, level, keeps
+        self.near = False  # whoever hears it is in this process, and looks terms up in its dictionary
         self.declared = Declared()
         self.evaluator: IncrementalEvaluator = setup.evaluator()
         self.keeper = Keeper(self.evaluator)
@@ -120,7 +124,8 @@ class Shard:
         self._rebuilt = False
         self._batches = 0
         self._held: dict[str, int] = {}
-        self.evaluator.on_step = self._note
+        if keeps:
+            self.evaluator.on_step = self._note
 
     # -------------------------------------------------------------------- standing up
 
@@ -152,10 +157,10 @@ class Shard:
 
         def register(until: int | None) -> None:
             if until is None:
-                shard._apply(_lasting(catalog.between(0, first)))
+                shard.apply(_lasting(catalog.between(0, first)))
                 shard.version = first
             else:
-                shard._apply(catalog.between(shard.version, until))
+                shard.apply(catalog.between(shard.version, until))
                 shard.version = until
             shard.keeper.begin()
 
@@ -170,7 +175,8 @@ class Shard:
 
     # -------------------------------------------------------------------- what holds
 
-    def _apply(self, ops: Iterable[Op]) -> None:
+    def apply(self, ops: Iterable[Op]) -> None:
+        """Entries of the catalog hold."""
         for op in ops:
             match op:
                 case AddStream(_, source):
@@ -191,7 +197,8 @@ class Shard:
                     if op.level == self.level and (spread is not None or shard == self.number):
                         self._register(name, spec, spread)
                 case RegisterMany(names, spec, values, spread, shard):
-                    if op.level == self.level and (spread is not None or shard == self.number):
+                    mine = op.level == self.level and (spread is not None or shard == self.number)
+                    if mine and names[0] not in self.evaluator.queries:
                         prepared = prepare(spec.text, dialect=spec.dialect, base=spec.base)
                         output = _output(spec, spread, prepared.query)
                         self.evaluator.register_many(
@@ -235,6 +242,8 @@ class Shard:
         self.evaluator.add_stream(source.iri, lateness=source.lateness, from_start=from_start(source))
 
     def _register(self, name: str, spec: QuerySpec, spread: Spread | None) -> None:
+        if name in self.evaluator.queries:  # whoever planned it has tried it here
+            return
         query = parse_spec(spec)
         output = _output(spec, spread, query)
         self.evaluator.register(name, query, output=output, report=spec.report, owner=self._owner(spread))
@@ -258,7 +267,7 @@ class Shard:
     def hold(self, catalog: Catalog, version: int) -> None:
         """A version of the catalog holds from the next batch on."""
         if version > self.version:
-            self._apply(catalog.between(self.version, version))
+            self.apply(catalog.between(self.version, version))
             self.version = version
 
     def take_parts(self, batch: int, parts: list[Part]) -> Outcome:
@@ -312,13 +321,60 @@ class Shard:
         return Outcome(
             told,
             answers,
-            evaluator.dictionary.entries_of(np.concatenate(values)) if values else None,
+            evaluator.dictionary.entries_of(np.concatenate(values)) if values and not self.near else None,
             news,
             self.version,
             put,
             removed,
-            wire.encode((self.version, memory_of(evaluator))),
+            wire.encode((self.version, memory_of(evaluator))) if self.keeps else b"",
         )
+
+    # -------------------------------------------------------------------- pushed in this process
+
+    def push(self, stream: str, events: Sequence[Event], complete: int | None) -> list[Block]:
+        """Take events, and the promise that nothing up to `complete` will come any more; what is answered."""
+        evaluator = self.evaluator
+        events = [event for event in events if event.quads]  # an empty message says nothing
+        answers = evaluator.fallback.push(stream, events) if evaluator.fallback.queries else []
+        s, p, o, _, time, event = columns_of(events, evaluator.dictionary)
+        evaluator.take(stream, s, p, o, time, event)
+        if complete is not None:
+            answers += evaluator.fallback.heartbeat(stream, complete)
+            clock = evaluator.clock.streams[stream]
+            clock.promised = max(clock.promised, complete)
+        return self._blocks(answers)
+
+    def heartbeat(self, stream: str, time: int) -> list[Block]:
+        """Nothing at or before `time` will come any more on a stream; what is answered."""
+        clock = self.evaluator.clock.streams[stream]
+        answers = self.evaluator.fallback.heartbeat(stream, time)
+        clock.promised = max(clock.promised, time)
+        return self._blocks(answers)
+
+    def end(self, stream: str) -> list[Block]:
+        """A stream has no more elements; what is answered."""
+        answers = self.evaluator.fallback.end(stream)
+        self.evaluator.clock.streams[stream].ended = True
+        return self._blocks(answers)
+
+    def _blocks(self, answers: list[Answer]) -> list[Block]:
+        """What has become complete, as columns; `answers` are those of the reference evaluator."""
+        evaluator, blocks = self.evaluator, list[Block]()
+        batches = evaluator.advance()
+        if self.setup.memory_limit is not None:  # answers take memory, too: they are counted as they are made
+            answers = sorted([*answers, *evaluator.all_answers(batches)], key=lambda answer: answer.time)
+            batches = []
+        for batch in batches:
+            names = shared_names(batch)
+            query, sent, dictionary = batch.running.query, batch.sent, batch.dictionary
+            if names is None:
+                blocks.append(Block(query, batch.running.name, sent, dictionary))
+            else:
+                blocks += blocks_of(query, ["", *names], sent, dictionary)  # numbered from 1
+        for name in dict.fromkeys(answer.query for answer in answers):
+            query = parse_spec(self._specs[name].spec)
+            blocks.append(Block.of_answers(query, name, [a for a in answers if a.query == name]))
+        return blocks
 
     def _memory(self) -> dict[str, int]:
         """Bytes held, counted every few batches: it takes milliseconds."""
