@@ -261,7 +261,7 @@ class SparkStream:
         elif time is None:
             raise UsageError(f"an event on <{self.iri}> has no time: push(data, time=...)")
         else:
-            events = [Event(None, quads_of(data))]  # type: ignore[arg-type]
+            events = [Event(None, quads_of(data))]
         at = None if time is None else self._instants.of(time)
         return self._engine._pushed(self.iri).push([self._with_time(event, at) for event in events])
 
