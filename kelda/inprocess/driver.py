@@ -59,7 +59,7 @@ class InProcessDriver:
         told: Callable[[Batch], None] = lambda batch: None,
         after: Callable[[], None] = lambda: None,
     ) -> None:
-        """`deliver` gets answers, in turn; `told` of batches, too; `after` is called when the turn is over."""
+        """`deliver` gets answers, in turn, `told` batches; `after` is called when the turn is over."""
         self.setup, self.batch_events = setup, batch_events
         self._deliver, self._told, self._after = deliver, told, after
         checkpoint = None if folder is None else Checkpoint(folder, setup, "inprocess")
@@ -68,6 +68,7 @@ class InProcessDriver:
         self._lasts = checkpoint is not None
         self.levels = Levels(0, setup, keeps=self._lasts)
         self._batch, self._at = -1, Offsets()
+        self._read = -1  # the last batch that was read from sources
         self._starting = True
         self._streams = Together(self._open, min(RECORDS, max(1, batch_events)))
         self.pushed: dict[int, PushReader] = {}  # streams that are pushed into a spool
@@ -85,8 +86,9 @@ class InProcessDriver:
                 self.folder,
                 trial=Live(setup, lambda: self.levels, self._must_wait),
                 take=self._take,
-                last_read=lambda: self._batch,
+                last_read=lambda: self._read,
                 hold=self._hold,
+                entered=self._entered,
             )
             self.lock = self.deployment.lock
             self._done = threading.Condition(self.lock)
@@ -107,7 +109,8 @@ class InProcessDriver:
         catalog.refresh().check(state.version)  # type: ignore[attr-defined]
         self.levels = Levels.stand_up(0, self.setup, catalog, state.batch, state.memory, state.segments)
         self.levels.hold(catalog, state.version)
-        self._batch, self._at = state.batch, state.at
+        self._batch = self._read = state.batch
+        self._at = state.at
         self.deployment.take_up()
         self._skimmer = Skimmer(self.levels.shards[0].evaluator.dictionary)
         begun = self._log.begun()
@@ -123,18 +126,28 @@ class InProcessDriver:
         """Entries are carried out at once, between two batches."""
         self.levels.apply(ops, self.deployment.catalog)
 
+    def _entered(self) -> None:
+        """Without a log to agree with, sinks are opened at once: what is pushed next may be for them."""
+        if not self._lasts:
+            for _ in self.deployment.stand(self.deployment.catalog.version):
+                pass
+
     # -------------------------------------------------------------------- streams
 
     def add_stream(self, source: StreamSource, frame: object = None) -> None:
         """Declare a stream."""
         if frame is not None:
-            raise UsageError(
-                f"<{source.iri}>: a DataFrame is read by Spark, and this engine runs in this process; "
-                "connect with a master, e.g. kelda.connect('local[*]')"
-            )
+            self.read_frame(source.iri, frame)
         with self.lock:
             self.deployment.add_stream(source)
             self._have_streams()
+
+    def read_frame(self, iri: str, frame: object) -> None:
+        """Refused."""
+        raise UsageError(
+            f"<{iri}>: a DataFrame is read by Spark, and this engine runs in this process; "
+            "connect with a master, e.g. kelda.connect('local[*]')"
+        )
 
     def drop_stream(self, iri: str) -> None:
         """Forget a stream that no query reads."""
@@ -178,6 +191,10 @@ class InProcessDriver:
             events, last = arrivals(events, self.levels.shards[0].evaluator.clock.horizon)
             blocks = [b for shard in self._that_hear(iri) for b in shard.push(iri, events, last)]
             self._hand_out(blocks, len(events))
+
+    def takes_text(self, iri: str) -> bool:
+        """Whether what is pushed as text is read later, from a spool."""
+        return self.deployment.planner.declared.number(iri) in self.pushed
 
     def push_text(self, iri: str, text: str | bytes) -> int:
         """Take records as text in the stream's format; returns how many. Only of a stream with a spool."""
@@ -307,7 +324,8 @@ class InProcessDriver:
         news = [outcome.news]
         deployment.hand_out(begun.batch, merged, news, begun.content if self._lasts else None)
         self._log.commit(begun, outcome)
-        self._batch, self._at = begun.batch, begun.end
+        self._batch = self._read = begun.batch
+        self._at = begun.end
         self._streams.commit(begun.end)
         deployment.done(begun.batch, news, len(merged))
 

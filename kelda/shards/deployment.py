@@ -111,6 +111,7 @@ class Deployment:
         last_read: Callable[[], int],
         route: Callable[[], None] = lambda: None,
         hold: Callable[[Sequence[Op]], None] = lambda ops: None,
+        entered: Callable[[], None] = lambda: None,
     ) -> None:
         """`folder` is that of the checkpoint, or one that goes with this process."""
         self.setup, self.checkpoint, self.folder, self._take = setup, checkpoint, folder, take
@@ -124,6 +125,7 @@ class Deployment:
             last_read=last_read,
             route=route,
             hold=hold,
+            entered=entered,
             file=None if checkpoint is None else folder / "waiting",
         )
         self.outlets = Outlets(self.id, None if checkpoint is None else folder / "sinks", self.fed)

@@ -61,8 +61,8 @@ class Move:
 
 
 class Registrations:
-    """Puts entries into the catalog. `last_read` tells the last batch of which anything may have been read,
-    `hold` carries entries out where that is done at once."""
+    """Puts entries into the catalog. `last_read` tells the last batch of which anything may have been read;
+    `hold` carries entries out where that is done at once, and `entered` is called when they are in."""
 
     def __init__(
         self,
@@ -72,10 +72,12 @@ class Registrations:
         last_read: Callable[[], int],
         route: Callable[[], None] = lambda: None,
         hold: Callable[[Sequence[Op]], None] = lambda ops: None,
+        entered: Callable[[], None] = lambda: None,
         file: Path | None = None,
     ) -> None:
         self.catalog, self.planner = catalog, planner
         self._last_read, self._tell_routing, self._hold, self._file = last_read, route, hold, file
+        self._entered = entered
         self._moving: dict[str, Move] = {}
         self.waiting: list[Waiting] = []
         self.horizon: int | None = None  # the latest time that any stream has told
@@ -106,6 +108,7 @@ class Registrations:
     def _add(self, ops: Sequence[Op]) -> None:
         self._hold(ops)
         self.catalog.add(ops)
+        self._entered()
 
     def route(self, ops: Sequence[Op]) -> None:
         """Elements of these entries are sent to their shards from now on."""

@@ -17,7 +17,10 @@ from kelda.shards.setup import Setup
 class Trial(Protocol):
     """Queries are registered on it when they are planned, each on the level that it will run on."""
 
-    store: GraphStore
+    @property
+    def store(self) -> GraphStore:
+        """The stored graphs."""
+        ...
 
     def register(
         self, name: str, query: A.Query, output: A.Output | None, report: Report | None, level: int
@@ -59,7 +62,10 @@ class Scratch:
 
     def __init__(self, setup: Setup) -> None:
         self._evaluator = setup.evaluator()
-        self.store = self._evaluator.store
+
+    @property
+    def store(self) -> GraphStore:
+        return self._evaluator.store
 
     def register(
         self, name: str, query: A.Query, output: A.Output | None, report: Report | None, level: int

@@ -18,7 +18,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kelda.engine.clock import NEVER
+from kelda.engine.stopped import Stopped
 from kelda.errors import KeldaError, UsageError
+from kelda.io.arrivals import arrivals
 from kelda.io.job import StreamSource
 from kelda.io.kept import writing
 from kelda.io.sources import PushReader, Reader, open_reader, push_reader
@@ -26,6 +29,7 @@ from kelda.io.sources.address import read_address
 from kelda.io.sources.silence import Silence
 from kelda.io.sources.together import key_of
 from kelda.rdf import wire
+from kelda.rdf.event import Event
 from kelda.rdf.framing import guess_format
 from kelda.shards.checkpoint import Checkpoint
 from kelda.shards.declared import is_pushed
@@ -81,6 +85,7 @@ class SparkDriver:
             self._door: Door | None = None
             self._threads = ThreadPoolExecutor(1, thread_name_prefix="kelda-sync")
             self._done = threading.Condition()
+            self._arriving, self._arrived = threading.Lock(), NEVER
             self._pieces: dict[str, int] = {}  # of each stream: how many have been answered
             self.deployment = Deployment(
                 setup,
@@ -172,6 +177,51 @@ class SparkDriver:
                 f"<{iri}> is read from {self.deployment.streams[number].path}: nothing can be pushed on it"
             )
         return self.pushed[number]
+
+    # -------------------------------------------------------------------- pushing
+
+    def push(self, iri: str, events: Sequence[Event]) -> None:
+        """Take events, in order: on disk when this returns. Waits while too much waits to be read. Those
+        without a time get that of their arrival, and are complete at once."""
+        reader = self.reader(iri)
+        with self._arriving:  # times of arrival ascend
+            told = self.deployment.registrations.horizon
+            events, last = arrivals(events, max(self._arrived, NEVER if told is None else told))
+            reader.push(events)
+            if last is not None:
+                self._arrived = last
+                reader.heartbeat(last)
+
+    def takes_text(self, iri: str) -> bool:
+        """What is pushed as text is read by tasks."""
+        return True
+
+    def push_text(self, iri: str, text: str | bytes) -> int:
+        """Take records as text in the stream's format; returns how many."""
+        return self.reader(iri).push(text)
+
+    def heartbeat(self, iri: str, at: int) -> None:
+        """Nothing at or before this time will be pushed any more."""
+        self.reader(iri).heartbeat(at)
+
+    def end(self, iri: str) -> None:
+        """Nothing will be pushed any more."""
+        self.reader(iri).end()
+
+    @property
+    def late(self) -> dict[str, int]:
+        """Per stream, how many elements came later than allowed."""
+        return dict(self.deployment.late)
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes held by all shards, counted every few batches."""
+        return dict(self.deployment.memory)
+
+    @property
+    def stopped(self) -> dict[str, Stopped]:
+        """The queries that have failed, and why."""
+        return self.deployment.stopped
 
     # -------------------------------------------------------------------- running
 
