@@ -79,7 +79,7 @@ class News:
     reported: tuple[int, ...] = ()  # stream time up to which each level has answered
     ends: tuple[bool, ...] = ()  # whether all streams of each level have ended
     stopped: dict[str, tuple[int, str]] = field(default_factory=dict)  # queries that have failed: when, why
-    streams: tuple[str, ...] = ()  # that the shard knows
+    told: dict[str, int] = field(default_factory=dict)  # the latest time that each stream has told
     memory: dict[str, int] = field(default_factory=dict)  # bytes held, by query, stream and dictionary
 
     def level_ended(self, level: int) -> bool:
@@ -315,7 +315,7 @@ class Shard:
             rebuilt,
             bool(evaluator.clock.streams) and all(c.ended for c in evaluator.clock.streams.values()),
             stopped={name: (why.at, why.reason) for name, why in evaluator.stopped.items()},
-            streams=tuple(source.iri for source in self.declared.streams.values()),
+            told={iri: max(c.newest, c.promised) for iri, c in evaluator.clock.streams.items()},
             memory=self._held,
         )
         return Outcome(
