@@ -1,8 +1,9 @@
 """Entries on their way into the catalog: when they hold, and what waits for the clock.
 
 A new query is to see all elements of the instants after the clock, also those that wait there. What was read
-before the routing knew of it was not sent to its shards: so its entry waits until all of that has been
-answered, of the streams that it reads. A query that moves is switched over when its new shard has seen as much as its windows reach back.
+before the routing knew of it was not sent to its shards: so its entry waits until all of that, on the streams
+that it reads, has been answered. A query that moves is switched over when its new shard has seen as much as
+its windows reach back.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from kelda.shards.shard import News
 
 @dataclass
 class Waiting:
-    """Registrations that hold when the clock has come to `until`, the latest time that their streams have told
-    in batches up to `last` (None: those are not done yet)."""
+    """Registrations that hold when the clock has come to `until`, the latest time that their streams have
+    told in batches up to `last` (None: those are not done yet)."""
 
     ops: tuple[Op, ...]
     streams: frozenset[str]

@@ -44,7 +44,7 @@ from kelda.shards.catalog import (
     Switch,
     Warm,
 )
-from kelda.shards.declared import FED, Declared, change_graphs, from_start
+from kelda.shards.declared import FED, Declared, change_graphs
 from kelda.shards.parcel import Part, unpack
 from kelda.shards.planner import read_values
 from kelda.shards.setup import Setup
@@ -239,7 +239,8 @@ class Shard:
         return feeder is not None and feeder.level < self.level
 
     def _add_stream(self, source: StreamSource) -> None:
-        self.evaluator.add_stream(source.iri, lateness=source.lateness, from_start=from_start(source))
+        # From its start: whether it has spoken yet when a batch is cut makes no difference.
+        self.evaluator.add_stream(source.iri, lateness=source.lateness, from_start=True)
 
     def _register(self, name: str, spec: QuerySpec, spread: Spread | None) -> None:
         if name in self.evaluator.queries:  # whoever planned it has tried it here
