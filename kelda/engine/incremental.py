@@ -23,12 +23,12 @@ from kelda.engine.decode import decoded
 from kelda.engine.deltas import Ids
 from kelda.engine.first_report import FirstReports
 from kelda.engine.functions import check_functions
-from kelda.engine.intervals import CountIntervals, Intervals, StreamRows, intervals_of
+from kelda.engine.intervals import Intervals, intervals_of
 from kelda.engine.intervals_kernels import falls, numbered
 from kelda.engine.join_groups import JoinGroups
 from kelda.engine.memory import Count, Held
 from kelda.engine.merging import Alone, alone, inputs_first, nodes_of
-from kelda.engine.nodes import NO_ROWS, JoinWindows, Node, Step, Stored
+from kelda.engine.nodes import JoinWindows, Node, Step, Stored
 from kelda.engine.open_windows import OpenWindows, Window
 from kelda.engine.ownership import Owner
 from kelda.engine.reachable import reachable_ids
@@ -38,6 +38,7 @@ from kelda.engine.reporter import Asker, Reporter, SharedContentReporter, Shared
 from kelda.engine.sent import Sent
 from kelda.engine.sharing import Parameters
 from kelda.engine.stopped import EVERYBODYS, Stopped
+from kelda.engine.stream_rows import NO_ROWS, StreamRows
 from kelda.engine.term_order import TermOrder
 from kelda.engine.top import TopReporter, top_of
 from kelda.errors import MemoryLimitError, UsageError
@@ -248,7 +249,7 @@ class IncrementalEvaluator:
             self._queries[name] = running
             if reads_every_stream(query):
                 self._on_every_stream[name] = (query, output, report)
-            elif not (is_deep or any(_counts_in_steps(w) for w in running.windows)):
+            elif not (is_deep or any(w.intervals.remembers_its_opening for w in running.windows)):
                 self._open_queries[key], self._opened_by[name] = running, key
 
     def _waiting(self) -> list[tuple[str, Event]]:
@@ -816,11 +817,6 @@ class IncrementalEvaluator:
 @lru_cache(maxsize=64)
 def _shape_of(query: A.Query) -> Lifted | None:
     return lift(inlined(deterministic(query)))
-
-
-def _counts_in_steps(window: Window) -> bool:
-    """Whether where the window began to count matters, which is remembered by query."""
-    return isinstance(window.intervals, CountIntervals) and window.intervals.step > 1
 
 
 def shared_names(batch: AnswerBatch) -> list[str] | None:

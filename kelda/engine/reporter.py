@@ -93,14 +93,15 @@ class Reporter:
             case When.CONTENT_CHANGE:
                 found = moments
             case When.WINDOW_CLOSE if self.output is not Output.RSTREAM and all(
-                track.changes_on_close for track in self.tracks
+                track.intervals.changes_on_close for track in self.tracks
             ):
                 # Windows change only where they close: between, there is nothing new to tell.
                 found = moments
             case When.WINDOW_CLOSE:
-                slides = {track.slide for track in self.tracks}
+                slides = {track.intervals.slide for track in self.tracks}
                 parts = [self._grid(moments, until, slide) for slide in slides if slide is not None]
-                parts += [c for c, track in zip(changes, self.tracks, strict=True) if track.slide is None]
+                moved = zip(changes, self.tracks, strict=True)
+                parts += [change for change, track in moved if track.intervals.slide is None]
                 found = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
             case When.PERIODIC:
                 assert self.report.every is not None

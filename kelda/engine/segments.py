@@ -10,26 +10,19 @@ little that is not in rows: clocks, numbering, and what waits for its instant.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from kelda.engine.clock import FOREVER, Clock
+from kelda.engine.clock import FOREVER, NEVER, Clock
 from kelda.engine.deltas import Ids
 from kelda.engine.incremental import IncrementalEvaluator
-from kelda.engine.intervals import (
-    CountIntervals,
-    Intervals,
-    SessionIntervals,
-    StatedIntervals,
-    StreamRows,
-    TimeIntervals,
-)
 from kelda.engine.nodes import Step
 from kelda.engine.report import When
 from kelda.engine.reporter import Asker
 from kelda.engine.stopped import Stopped
+from kelda.engine.stream_rows import Last, StreamRows
 from kelda.errors import WireError
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary, Entries
@@ -97,12 +90,7 @@ class Segment:
 # ------------------------------------------------------------------------------ which are needed
 
 
-@dataclass(slots=True)
-class Span:
-    """What is remembered of a segment: its last time, row and event on each stream."""
-
-    last: dict[str, tuple[int, int, int]]
-    stated: int = -FOREVER  # the latest end that its rows have by stated times
+Span = dict[str, Last]  # what is remembered of a segment, for each stream
 
 
 @dataclass(slots=True)
@@ -110,7 +98,6 @@ class Keeper:
     """Follows an evaluator and tells which segments its windows still need."""
 
     evaluator: IncrementalEvaluator
-    ends: dict[int, list[int]] = field(default_factory=dict)  # of the last sessions, by their intervals
     paused: dict[int, int] = field(default_factory=dict)  # since when networks are, by their reporters
 
     def begin(self) -> None:
@@ -121,29 +108,20 @@ class Keeper:
 
     def span(self, step: Step) -> Span:
         """What to remember of a step that has been taken."""
-        span = Span(
-            {
-                stream: (int(rows.time[-1]), int(rows.row[-1]), int(rows.event[-1]))
-                for stream, rows in step.rows.items()
-                if len(rows)
-            }
-        )
+        stays: dict[str, int] = {}
         for network in self.evaluator.networks():
-            for _, intervals in network.streams:
-                if isinstance(intervals, StatedIntervals):
-                    span.stated = max(span.stated, int(intervals.leave.max(initial=-FOREVER)))
-                elif isinstance(intervals, SessionIntervals):
-                    known = self.ends.setdefault(id(intervals), [])
-                    known += [int(end) for end in intervals.closed if not known or end > known[-1]]
-                    del known[:-2]
-        return span
+            for stream, intervals in network.streams:
+                stays[stream] = max(stays.get(stream, NEVER), intervals.stays_until)
+        return {
+            stream: _last(rows, len(rows), stays.get(stream, NEVER))
+            for stream, rows in step.rows.items()
+            if len(rows)
+        }
 
     def rest(self, step: Step, since: int) -> tuple[Step, int]:
         """The end of a step that has been taken without a beginning that no window needs, and the instant up
         to which that goes: a step may be cut at any instant. (It is looked for at a few instants only.)"""
         first = min(int(rows.time[0]) for rows in step.rows.values() if len(rows))
-        if any(isinstance(i, StatedIntervals) for n in self.evaluator.networks() for _, i in n.streams):
-            return step, since
         instants = np.linspace(first - 1, step.until, CUTS + 1).astype(np.int64)
         low, high = 0, CUTS  # nothing up to the one is needed; something up to the other may be
         look = 1  # first: most often windows are longer than a step
@@ -156,7 +134,7 @@ class Keeper:
         if not low:
             return step, since
         until = int(instants[low])
-        return replace(step, rows={stream: _after(rows, until) for stream, rows in step.rows.items()}), until
+        return replace(step, rows={stream: rows.after(until) for stream, rows in step.rows.items()}), until
 
     def needs(self, span: Span) -> bool:
         """Whether some window may still need a row of the segment."""
@@ -167,49 +145,27 @@ class Keeper:
             if report.when is When.PERIODIC:
                 margin = report.every or 0
             elif report.when is When.WINDOW_CLOSE:
-                margin = max([getattr(i, "slide", None) or 0 for _, i in network.streams], default=0)
+                margin = max([intervals.slide or 0 for _, intervals in network.streams], default=0)
             since = self.paused.get(id(network.reporter), now) - margin
             for stream, intervals in network.streams:
-                if stream in span.last and self._needs(intervals, span, stream, since):
+                if stream in span and intervals.needs(span[stream], since):
                     return True
         return False
-
-    def _needs(self, intervals: Intervals, span: Span, stream: str, since: int) -> bool:
-        """Whether a row of the segment is inside at some instant after `since`."""
-        time, row, event = span.last[stream]
-        match intervals:
-            case TimeIntervals():
-                return int(intervals.of(np.array([time], np.int64))[1][0]) > since
-            case StatedIntervals():
-                return span.stated > since
-            case SessionIntervals():
-                ends = self.ends.get(id(intervals), [])
-                return len(ends) < 2 or time > ends[-2]
-            case CountIntervals():
-                after = int(np.searchsorted(intervals.history, since, "right"))
-                if not after and len(intervals.history):
-                    return True  # its memory does not reach back to `since`
-                gone = intervals.seen - len(intervals.history) + after - intervals.count - intervals.step
-                return (row if intervals.by_triple else event) - (intervals.first or 0) >= gone
 
 
 CUTS = 16  # instants of a step at which it may be cut
 
 
 def _span_until(step: Step, instant: int) -> Span:
-    """The span of the rows up to an instant."""
-    last = {}
-    for stream, rows in step.rows.items():
-        count = int(np.searchsorted(rows.time, instant, "right"))
-        if count:
-            last[stream] = (instant, int(rows.row[count - 1]), int(rows.event[count - 1]))
-    return Span(last)
+    """The span of the rows up to an instant; how long those stay that state their times is not known."""
+    counts = {stream: rows.up_to(instant) for stream, rows in step.rows.items()}
+    return {stream: _last(step.rows[stream], n, FOREVER) for stream, n in counts.items() if n}
 
 
-def _after(rows: StreamRows, instant: int) -> StreamRows:
-    """The rows after an instant."""
-    first = int(np.searchsorted(rows.time, instant, "right"))
-    return StreamRows(*(getattr(rows, part.name)[first:] for part in fields(rows)))
+def _last(rows: StreamRows, count: int, stays_until: int) -> Last:
+    """Of the first `count` rows."""
+    at = count - 1
+    return Last(int(rows.time[at]), int(rows.row[at]), int(rows.event[at]), stays_until)
 
 
 # ------------------------------------------------------------------------------ the rest
@@ -225,7 +181,7 @@ class Memory:
     pending: dict[str, tuple[list[tuple[Ids, ...]], int, int]]
     arrival: int
     now: int
-    firsts: dict[tuple[str, int], int]  # of count windows: by query and place
+    windows: dict[tuple[str, int], int]  # what they keep, by query and place
     asked: dict[str, int | None]  # the last answer of ASK
     entries: Entries | None
     fallback: bytes | None
@@ -239,21 +195,22 @@ def memory_of(evaluator: IncrementalEvaluator) -> Memory:
         for stream, p in evaluator.pending.items()
     }
     ids = [a for parts, _, _ in pending.values() for part in parts for a in part[:3]]
-    firsts, asked = {}, {}
+    windows: dict[tuple[str, int], int] = {}
+    asked = {}
     for network in evaluator.networks():
         if isinstance(network.reporter, Asker):
             asked[network.name] = network.reporter.last
         for i, (_, intervals) in enumerate(network.streams):
-            if isinstance(intervals, CountIntervals) and intervals.first is not None:
-                for name in evaluator.names_of(network):
-                    firsts[name, i] = intervals.first
+            kept = intervals.snapshot()
+            if kept is not None:
+                windows.update(((name, i), kept) for name in evaluator.names_of(network))
     return Memory(
         evaluator.clock,
         evaluator.late,
         pending,
         evaluator.arrival,
         evaluator.now,
-        firsts,
+        windows,
         asked,
         evaluator.dictionary.entries_of(np.concatenate(ids)) if ids else None,
         evaluator.fallback.snapshot() if evaluator.fallback.queries else None,
@@ -281,12 +238,10 @@ def stand_up(
         begin |= {s: (int(rows.row[0]), int(rows.event[0])) for s, rows in segment.rows.items()}
     for network in evaluator.networks():
         for i, (stream, intervals) in enumerate(network.streams):
-            if not isinstance(intervals, CountIntervals):
-                continue
-            known = [memory.firsts[n, i] for n in evaluator.names_of(network) if (n, i) in memory.firsts]
-            if known:
-                intervals.first = min(known)
-                intervals.seen = begin[stream][0 if intervals.by_triple else 1] - intervals.first
+            places = [(name, i) for name in evaluator.names_of(network)]
+            kept = [memory.windows[place] for place in places if place in memory.windows]
+            if kept:
+                intervals.restore(kept, *begin[stream])
     for batch, segments in batches:
         register(batch)
         for segment in segments:
