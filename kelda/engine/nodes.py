@@ -33,6 +33,7 @@ class Step:
     until: int
     rows: Mapping[str, StreamRows]
     budget: Budget = NO_LIMIT
+    since: int = NEVER  # the instants before were in the steps before
 
 
 class Node:

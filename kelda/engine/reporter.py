@@ -39,6 +39,17 @@ class Reporter:
         """Another one in the same state, which goes its own way."""
         return copy(self)
 
+    def shared(self) -> Reporter:
+        """The one for an equal query: itself, where nothing is remembered by query."""
+        return self
+
+    def snapshot(self) -> int | None:
+        """What must be kept beside the rows in the windows; None: nothing."""
+        return None
+
+    def restore(self, kept: int | None) -> None:
+        """Go on from what was kept, when all steps have been taken again."""
+
     def _pausing(self, deltas: Deltas, until: int) -> Sent:
         """Nothing is told; what changes meanwhile is told, netted, at the first report after the pause."""
         for track in self.tracks:
@@ -316,14 +327,23 @@ class Asker(Reporter):
     ) -> None:
         super().__init__(columns, output, report, t0, tracks)
         self._count = 0
-        self.last: int | None = None  # the answer before, 1 or 0
+        self._last: int | None = None  # the answer before, 1 or 0
+
+    def shared(self) -> Reporter:
+        return self.apart()
+
+    def snapshot(self) -> int | None:
+        return self._last
+
+    def restore(self, kept: int | None) -> None:
+        self._last = kept
 
     def _tell(self, moved: Deltas, instants: Ids) -> Sent:
         counts = self._count + np.concatenate([[0], np.cumsum(moved.weight)])
         answers = (counts[np.searchsorted(moved.time, instants, "right")] > 0).astype(np.int64)
         self._count = int(counts[-1])
-        before = np.concatenate([[-1 if self.last is None else self.last], answers[:-1]])
-        self.last = int(answers[-1])
+        before = np.concatenate([[-1 if self._last is None else self._last], answers[:-1]])
+        self._last = int(answers[-1])
         if self.output is Output.RSTREAM:
             return Sent(("yes",), instants, np.ones(len(instants), np.int64), answers[None, :])
         time, sign, values = [], [], []

@@ -15,13 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from kelda.engine.clock import FOREVER, NEVER, Clock
-from kelda.engine.deltas import Ids
+from kelda.engine.clock import FOREVER, NEVER
 from kelda.engine.incremental import IncrementalEvaluator
+from kelda.engine.input import KeptInput
 from kelda.engine.nodes import Step
-from kelda.engine.report import When
-from kelda.engine.reporter import Asker
-from kelda.engine.stopped import Stopped
+from kelda.engine.registry import KeptQueries
 from kelda.engine.stream_rows import Last, StreamRows
 from kelda.errors import WireError
 from kelda.rdf import wire
@@ -98,20 +96,21 @@ class Keeper:
     """Follows an evaluator and tells which segments its windows still need."""
 
     evaluator: IncrementalEvaluator
-    paused: dict[int, int] = field(default_factory=dict)  # since when networks are, by their reporters
+    paused: dict[int, int] = field(default_factory=dict)  # since when networks are
 
     def begin(self) -> None:
         """Before a step is taken, when all that is to be paused or to go on again in it has been told."""
         now = self.evaluator.now
-        reporters = [network.reporter for network in self.evaluator.networks()]
-        self.paused = {id(r): self.paused.get(id(r), now) for r in reporters if r.paused}
+        paused = [network.who for network in self.evaluator.networks() if network.paused]
+        self.paused = {who: self.paused.get(who, now) for who in paused}
 
     def span(self, step: Step) -> Span:
         """What to remember of a step that has been taken."""
         stays: dict[str, int] = {}
         for network in self.evaluator.networks():
-            for stream, intervals in network.streams:
-                stays[stream] = max(stays.get(stream, NEVER), intervals.stays_until)
+            for window in network.windows:
+                known = stays.get(window.stream, NEVER)
+                stays[window.stream] = max(known, window.intervals.stays_until)
         return {
             stream: _last(rows, len(rows), stays.get(stream, NEVER))
             for stream, rows in step.rows.items()
@@ -140,15 +139,9 @@ class Keeper:
         """Whether some window may still need a row of the segment."""
         now = self.evaluator.now
         for network in self.evaluator.networks():
-            report = network.reporter.report
-            margin = 0
-            if report.when is When.PERIODIC:
-                margin = report.every or 0
-            elif report.when is When.WINDOW_CLOSE:
-                margin = max([intervals.slide or 0 for _, intervals in network.streams], default=0)
-            since = self.paused.get(id(network.reporter), now) - margin
-            for stream, intervals in network.streams:
-                if stream in span and intervals.needs(span[stream], since):
+            since = self.paused.get(network.who, now) - network.margin
+            for window in network.windows:
+                if window.stream in span and window.intervals.needs(span[window.stream], since):
                     return True
         return False
 
@@ -172,50 +165,17 @@ def _last(rows: StreamRows, count: int, stays_until: int) -> Last:
 
 
 @wire.plain
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Memory:
     """What is not in segments."""
 
-    clock: Clock
-    late: dict[str, int]
-    pending: dict[str, tuple[list[tuple[Ids, ...]], int, int]]
-    arrival: int
-    now: int
-    windows: dict[tuple[str, int], int]  # what they keep, by query and place
-    asked: dict[str, int | None]  # the last answer of ASK
-    entries: Entries | None
-    fallback: bytes | None
-    stopped: dict[str, tuple[int, str]] = field(default_factory=dict)  # queries that have failed
+    input: KeptInput
+    queries: KeptQueries
 
 
 def memory_of(evaluator: IncrementalEvaluator) -> Memory:
     """To be stored with the segments after each batch."""
-    pending = {
-        stream: ([tuple(np.ascontiguousarray(a) for a in part) for part in p.parts], p.events, p.rows)
-        for stream, p in evaluator.pending.items()
-    }
-    ids = [a for parts, _, _ in pending.values() for part in parts for a in part[:3]]
-    windows: dict[tuple[str, int], int] = {}
-    asked = {}
-    for network in evaluator.networks():
-        if isinstance(network.reporter, Asker):
-            asked[network.name] = network.reporter.last
-        for i, (_, intervals) in enumerate(network.streams):
-            kept = intervals.snapshot()
-            if kept is not None:
-                windows.update(((name, i), kept) for name in evaluator.names_of(network))
-    return Memory(
-        evaluator.clock,
-        evaluator.late,
-        pending,
-        evaluator.arrival,
-        evaluator.now,
-        windows,
-        asked,
-        evaluator.dictionary.entries_of(np.concatenate(ids)) if ids else None,
-        evaluator.fallback.snapshot() if evaluator.fallback.queries else None,
-        {name: (why.at, why.reason) for name, why in evaluator.stopped.items()},
-    )
+    return Memory(evaluator.input.snapshot(), evaluator.registry.snapshot())
 
 
 def stand_up(
@@ -231,17 +191,12 @@ def stand_up(
     `register(None)`, first of all, what held before them. `retaken` is told of each
     segment when it has been taken again."""
     every = [segment for _, segments in batches for segment in segments]
-    evaluator.now = every[0].since if every else memory.now
+    evaluator.input.stand_at(every[0].since if every else memory.input.now)
     register(None)
-    begin = {stream: (rows, events) for stream, (_, events, rows) in memory.pending.items()}
+    first = {stream: (waits.rows, waits.events) for stream, waits in memory.input.pending.items()}
     for segment in reversed(every):
-        begin |= {s: (int(rows.row[0]), int(rows.event[0])) for s, rows in segment.rows.items()}
-    for network in evaluator.networks():
-        for i, (stream, intervals) in enumerate(network.streams):
-            places = [(name, i) for name in evaluator.names_of(network)]
-            kept = [memory.windows[place] for place in places if place in memory.windows]
-            if kept:
-                intervals.restore(kept, *begin[stream])
+        first |= {s: (int(rows.row[0]), int(rows.event[0])) for s, rows in segment.rows.items()}
+    evaluator.registry.begin_with(memory.queries, first)
     for batch, segments in batches:
         register(batch)
         for segment in segments:
@@ -249,21 +204,6 @@ def stand_up(
                 evaluator.dictionary.add_entries(segment.entries)
             evaluator.retake(segment.until, segment.rows)
             retaken(segment)
-    evaluator.retake(memory.now, {})
-    if memory.entries is not None:
-        evaluator.dictionary.add_entries(memory.entries)
-    evaluator.clock, evaluator.late, evaluator.arrival = memory.clock, memory.late, memory.arrival
-    for stream, (parts, events, rows) in memory.pending.items():
-        pending = evaluator.pending[stream]
-        pending.parts, pending.events, pending.rows = parts, events, rows  # type: ignore[assignment]
-    for network in evaluator.networks():
-        if isinstance(network.reporter, Asker):
-            network.reporter.last = memory.asked.get(network.name)
-    for name, (at, reason) in memory.stopped.items():  # whether or not it has failed again
-        evaluator.stop(name, Stopped(at, reason))
-    if memory.fallback is not None:
-        evaluator.fallback.restore(memory.fallback)
-        return
-    for stream, clock in memory.clock.streams.items():  # it has no query, but the next may be one for it
-        evaluator.fallback.clock.streams[stream] = replace(clock)
-        evaluator.fallback.heartbeat(stream, clock.promised)
+    evaluator.retake(memory.input.now, {})
+    evaluator.input.restore(memory.input)
+    evaluator.registry.restore(memory.queries)

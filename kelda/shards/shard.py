@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from pyoxigraph import DefaultGraph, Quad
 
 from kelda.engine.answer import Answer
-from kelda.engine.incremental import AnswerBatch, IncrementalEvaluator, shared_names
+from kelda.engine.batch import AnswerBatch, DefinedBatch
+from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.nodes import Step
 from kelda.engine.ownership import Owner
 from kelda.engine.report import output_of
@@ -27,7 +27,7 @@ from kelda.plan.partition import Spread
 from kelda.plan.shape import QUERY
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Entries
-from kelda.rdf.event import Event, Reject
+from kelda.rdf.event import Reject
 from kelda.shards.catalog import Catalog, Drop, Op, Pause, Register, RegisterMany, Switch, Warm
 from kelda.shards.parcel import Part, unpack
 from kelda.shards.planner import Setup, read_values
@@ -174,7 +174,7 @@ class Shard:
                         self.evaluator.drop(name)
                     for stream in self.setup.fed_by(name):
                         if stream.iri in self.evaluator.clock.streams:
-                            self.evaluator.clock.streams[stream.iri].ended = True
+                            self.evaluator.input.end(stream.iri)
                 case Pause(name, paused):
                     if name in self.evaluator.queries:
                         self.evaluator.pause(name, paused)
@@ -216,9 +216,11 @@ class Shard:
         parts.sort(key=lambda part: (part.stream, part.number))
         if any(part.idle for part in parts):
             parts = _without_past_silence(parts)
-        answers = [answer for part in parts for answer in self._feed(part)]
+        for part in parts:
+            self._feed(part)
         batches = evaluator.advance()
-        told = [_told(b) for b in batches]
+        told = [_told(batch) for batch in batches if isinstance(batch, AnswerBatch)]
+        answers = [a for batch in batches if isinstance(batch, DefinedBatch) for a in batch.answers()]
         if self._warming:
             told = [without(t, self._warming) for t in told]
             answers = [a for a in answers if a.query not in self._warming]
@@ -284,48 +286,20 @@ class Shard:
             del self._spans[number]
         return removed
 
-    def _feed(self, part: Part) -> list[Answer]:
-        evaluator = self.evaluator
+    def _feed(self, part: Part) -> None:
+        streams = self.evaluator.input
         stream = self.setup.streams[part.stream].iri
-        clock = evaluator.clock.streams.get(stream)
-        answers: list[Answer] = []
-        if clock is None:  # a stream that a query of this level or above feeds
-            return answers
+        if stream not in streams.clock.streams:  # a query of this level or above feeds it
+            return
         if part.size:
-            by_reference = evaluator.fallback.clock.streams[stream]
-            clock.idle = by_reference.idle = False
-            if evaluator.fallback.queries:
-                answers += evaluator.fallback.push(stream, self._events(part))
             s, p, o, times, stands_for = part.rows()
-            evaluator.take(stream, s, p, o, times, part.events, stands_for)
-            # Elements that were not sent move the clock of the reference evaluator all the same.
-            by_reference.newest = max(by_reference.newest, clock.newest)
-            answers += evaluator.fallback.heartbeat(stream, clock.promised)
+            streams.take(stream, s, p, o, times, part.events, stands_for)
         if part.heartbeat is not None:
-            clock.promised = max(clock.promised, part.heartbeat)
-            answers += evaluator.fallback.heartbeat(stream, part.heartbeat)
+            streams.promise(stream, part.heartbeat)
         if part.idle:
-            clock.idle = evaluator.fallback.clock.streams[stream].idle = True
-            answers += evaluator.fallback.heartbeat(stream, clock.promised)
+            streams.silence(stream)
         if part.ends:
-            clock.ended = True
-            answers += evaluator.fallback.end(stream)
-        return answers
-
-    def _events(self, part: Part) -> list[Event]:
-        """The part as objects, for the reference evaluator: elements that were not sent are none."""
-        times = part.time()
-        sent = np.arange(part.size) if part.sent is None else part.sent
-        terms = self.evaluator.dictionary.terms
-        graphs = [DefaultGraph()] * len(sent) if part.g is None else terms(part.g)
-        numbers = sent if part.events is None else part.events[sent]
-        found: dict[int, tuple[int, list[Quad]]] = {}
-        for number, t, s, p, o, g in zip(
-            numbers.tolist(), times[sent].tolist(), terms(part.s), terms(part.p), terms(part.o), graphs,
-            strict=True,
-        ):  # fmt: skip
-            found.setdefault(number, (t, []))[1].append(Quad(s, p, o, g))
-        return [Event(t, tuple(quads)) for t, quads in found.values()]
+            streams.end(stream)
 
 
 def _without_past_silence(parts: list[Part]) -> list[Part]:
@@ -352,10 +326,9 @@ def _output(spec: QuerySpec, spread: Spread | None, query: A.Query) -> A.Output 
 
 
 def _told(batch: AnswerBatch) -> Told:
-    sent = batch.sent
-    names = shared_names(batch)
-    if names is None:
-        return Told([batch.running.name], sent)
+    sent, names = batch.sent, batch.names
+    if not batch.is_shared:
+        return Told(names, sent)
     at = sent.columns.index(QUERY)
     said = np.zeros(len(names) + 1, np.int64)
     said[sent.values[at]] = 1
