@@ -60,9 +60,9 @@ class Pending:
         return rows
 
     @property
-    def first(self) -> int | None:
-        """The earliest time of an element that waits."""
-        return min((int(part[3].min()) for part in self.parts), default=None)
+    def first(self) -> int:
+        """The earliest time of the elements that wait."""
+        return min(int(part[3].min()) for part in self.parts)
 
     def snapshot(self) -> Pending:
         """What must survive: itself, as it is now."""
@@ -176,9 +176,9 @@ class Input:
 
     def _may_begin(self, *first: int) -> None:
         """Time begins where an instant is complete for the first time, and before all elements there are."""
-        if self._begin == NEVER:
-            waiting = [*first, *(p.first for p in self.pending.values() if p.first is not None)]
-            self._begin = min([self.clock.closed, *(t - 1 for t in waiting)])
+        if self._begin == NEVER and (closed := self.clock.closed) > NEVER:
+            waiting = [*first, *(p.first for p in self.pending.values() if p.parts)]
+            self._begin = min([closed, *(t - 1 for t in waiting)])
 
     # -------------------------------------------------------------------- delivering
 
