@@ -6,7 +6,7 @@ elements and heart-beats alone; it does not depend on how that sequence was cut 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,7 +22,8 @@ from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary, Entries
 from kelda.rdf.event import Event
 
-Part = tuple[Ids, Ids, Ids, Ids, Ids]  # s, p, o, time, event
+Part = tuple[Ids, ...]  # s, p, o, time, event
+TIME = 3
 
 
 @wire.plain
@@ -38,20 +39,19 @@ class Pending:
         """Take out the rows up to `closed`, in the order (time, arrival)."""
         if not self.parts:
             return NO_ROWS
-        rest = self.parts[0]
+        waiting: Sequence[Ids] = self.parts[0]
         if len(self.parts) > 1:
-            s, p, o, time, event = (np.concatenate([part[i] for part in self.parts]) for i in range(5))
-            rest = (s, p, o, time, event)
-        if falls(rest[3]):
-            order = np.argsort(rest[3], kind="stable")
-            s, p, o, time, event = (a[order] for a in rest)
-            rest = (s, p, o, time, event)
-        cut = int(rest[3].searchsorted(closed, "right"))
-        s, p, o, time, event = (a[:cut] for a in rest)
-        later = tuple(a[cut:] for a in rest)
-        self.parts = [later] if len(later[3]) else []  # type: ignore[list-item]
+            waiting = [np.concatenate(columns) for columns in zip(*self.parts, strict=True)]
+        times = waiting[TIME]
+        if falls(times):
+            order = np.argsort(times, kind="stable")
+            waiting = [column[order] for column in waiting]
+            times = waiting[TIME]
+        cut = int(times.searchsorted(closed, "right"))
+        self.parts = [tuple([column[cut:] for column in waiting])] if cut < len(times) else []
         if not cut:
             return NO_ROWS
+        s, p, o, time, event = [column[:cut] for column in waiting]
         # Events are numbered in the order in which windows see them.
         numbers = numbered(event, self.events)
         self.events = int(numbers[-1]) + 1
@@ -62,7 +62,7 @@ class Pending:
     @property
     def first(self) -> int:
         """The earliest time of the elements that wait."""
-        return min(int(part[3].min()) for part in self.parts)
+        return min(int(part[TIME].min()) for part in self.parts)
 
     def snapshot(self) -> Pending:
         """What must survive: itself, as it is now."""

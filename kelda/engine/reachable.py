@@ -33,10 +33,13 @@ class TermRelease:
         self._at = LEAST_TERMS
         self._kept = 0  # entries of the dictionary that were there after the last time
 
+    @property
+    def due(self) -> bool:
+        """Whether it is time."""
+        return len(self._dictionary) >= self._at
+
     def release(self, *roots: Iterable[object]) -> None:
-        """Let go, if it is time; `roots` lead to all that is held."""
-        if len(self._dictionary) < self._at:
-            return
+        """Let go of what `roots`, together all that is held, do not lead to."""
         held = reachable_ids(*roots)
         new = self._dictionary.ids(since=self._kept)
         self.released += self._dictionary.retain(np.concatenate([held, new]))

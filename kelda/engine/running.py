@@ -43,7 +43,9 @@ class Running:
         view = self._input.dictionary.view()
         batches = [network.batch(said, view) for network in networks if (said := self._told[network.who])]
         self._told = {}
-        self.terms.release(self._registry.networks(), self._input.pending)
+        if self.terms.due:
+            with_ids = [network for network in self._registry.networks() if network.rebuilds]
+            self.terms.release(with_ids, self._input.pending)
         self._check_memory()
         return batches
 
