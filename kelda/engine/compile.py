@@ -16,7 +16,7 @@ from pyoxigraph import NamedNode
 from kelda.engine.compile_paths import Paths
 from kelda.engine.deltas import Ids
 from kelda.engine.expressions import Compiled, Expressions, supports
-from kelda.engine.intervals import Intervals, StatedIntervals
+from kelda.engine.intervals import Intervals
 from kelda.engine.join_groups import JoinGroups, JoinReader
 from kelda.engine.nodes import (
     Extended,
@@ -292,7 +292,7 @@ class Incremental:
 
     def goes_by_stated_time(self, window: str) -> bool:
         """Whether the window goes by a time that events state themselves."""
-        return isinstance(self.windows[window][1], StatedIntervals)
+        return self.windows[window][1].by_stated_time
 
     def stated(self, t: A.TriplePattern, window: str) -> Node:
         """A triple pattern over such a window."""

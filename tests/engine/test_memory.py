@@ -77,7 +77,7 @@ def test_nothing_counts_twice() -> None:
 def test_the_limit_names_the_part_that_holds_most() -> None:
     evaluator = engine()
     evaluator.push(S, some(300))
-    evaluator.memory_limit = 100_000  # what is held is more than that, whatever the next step takes
+    evaluator.running.memory_limit = 100_000  # what is held is more than that, whatever the next step takes
     with pytest.raises(MemoryLimitError, match=r"most by join join, count in its .*: \w+ .*smaller windows"):
         evaluator.push(S, some(301)[-1:])
     assert not evaluator.stopped
