@@ -44,11 +44,9 @@ from kelda.errors import MemoryLimitError, UsageError
 from kelda.lang import algebra as A
 from kelda.lang.deep import SHALLOW, roomy
 from kelda.lang.params import Prepared, sizes_of, term_of
-from kelda.lang.to_sparql import visible_vars
 from kelda.lang.walk import nodes
-from kelda.plan.rules.deterministic import deterministic
-from kelda.plan.rules.each_stream import each_stream, reads_every_stream
-from kelda.plan.rules.inline import inlined
+from kelda.plan.optimize import optimize
+from kelda.plan.rules.each_stream import reads_every_stream
 from kelda.plan.shape import QUERY, Lifted, lift, nameless
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
@@ -286,20 +284,13 @@ class IncrementalEvaluator:
             raise NotIncremental("refused")  # the reference evaluator says why
         if query.form is A.Form.DESCRIBE:
             raise NotIncremental("DESCRIBE")
-        query = inlined(deterministic(query))
-        if reads_every_stream(query):
-            if not self.clock.streams:
-                raise NotIncremental("STREAM ?var without any stream")
-            query = each_stream(query, list(self.clock.streams))
-        if query.form is A.Form.ASK:
-            query = replace(query, pattern=A.Project(query.pattern, ()))
-        elif query.form is A.Form.CONSTRUCT and top_of(query.pattern) is None:
-            variables = tuple(sorted(visible_vars(query.pattern), key=lambda v: v.name))
-            query = replace(query, pattern=A.Project(query.pattern, variables))
+        if reads_every_stream(query) and not self.clock.streams:
+            raise NotIncremental("STREAM ?var without any stream")
+        query = optimize(query, self.clock.streams)
         windows = self._windows(query, report, self._open_windows)
         compiler, read = self._compiler(query, windows, name=name), tuple(windows.values())
         tracks = [window.track for window in read]
-        top = None if query.form is A.Form.ASK else top_of(query.pattern)
+        top = top_of(query.pattern)
         if top is not None:
             root, order = compiler.compile_top(top), TermOrder(self.dictionary)
             ranked = TopReporter(root.columns, output, report, self.t0, tracks, top=top, order=order)
@@ -815,7 +806,7 @@ class IncrementalEvaluator:
 
 @lru_cache(maxsize=64)
 def _shape_of(query: A.Query) -> Lifted | None:
-    return lift(inlined(deterministic(query)))
+    return lift(optimize(query))
 
 
 def _counts_in_steps(window: Window) -> bool:

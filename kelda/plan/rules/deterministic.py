@@ -4,8 +4,8 @@
     SAMPLE           the least value
     GROUP_CONCAT     the values in order
 
-Without this, the answer could depend on the order in which a store happens to hold its triples,
-and so on how the input was cut into batches.
+Each is one of the answers that SPARQL allows. Without this, the answer could depend on the order in which a
+store happens to hold its triples, and so on how the input was cut into batches.
 """
 
 from __future__ import annotations

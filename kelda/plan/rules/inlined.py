@@ -2,8 +2,10 @@
 
     BIND(?a - ?b AS ?d) FILTER(?d * ?d < 4)   becomes   FILTER((?a - ?b) * (?a - ?b) < 4) BIND(?a - ?b AS ?d)
 
-and without the BIND where nobody else looks at ?d. A number that is only reckoned with needs no spelling, and
-what a condition drops needs no ?d. An error is the same in both places: the condition does not hold.
+and without the BIND where nobody else looks at ?d. An expression may stand for its variable wherever that is
+only reckoned with: arithmetic is a function of its operands, and an error is the same in both places, the
+condition does not hold. (Whether it is bound is asked of a variable, and EXISTS joins with one: these stay.)
+A number that is only reckoned with needs no spelling, and what a condition drops needs no ?d.
 """
 
 from __future__ import annotations
