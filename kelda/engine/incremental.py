@@ -44,7 +44,7 @@ from kelda.errors import MemoryLimitError, UsageError
 from kelda.lang import algebra as A
 from kelda.lang.deep import SHALLOW, roomy
 from kelda.lang.params import Prepared, sizes_of, term_of
-from kelda.lang.walk import nodes
+from kelda.lang.walk import has
 from kelda.plan.optimize import optimize
 from kelda.plan.rules.each_stream import reads_every_stream
 from kelda.plan.shape import QUERY, Lifted, lift, nameless
@@ -390,7 +390,7 @@ class IncrementalEvaluator:
             return None
         if not periods_of(query, report) if output is A.Output.RSTREAM else report.when is When.PERIODIC:
             return None
-        if any(isinstance(n, A.Slice | A.OrderBy | A.Reduced) for n in nodes(query.pattern)):
+        if has(query.pattern, (A.Slice, A.OrderBy, A.Reduced)):
             return None
         if any(
             isinstance(w.stream, NamedNode) and w.stream.value not in self.clock.streams

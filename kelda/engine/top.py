@@ -24,7 +24,7 @@ from kelda.engine.term_order import Aspect, TermOrder
 from kelda.engine.track import WindowTrack
 from kelda.lang import algebra as A
 from kelda.lang.algebra import Output
-from kelda.lang.walk import nodes
+from kelda.lang.walk import mentioned
 
 Row = tuple[int, ...]  # a solution, then the keys that are not aspects of it
 By = tuple[int, Aspect, bool]  # a place in the row, what of it is compared, whether downwards
@@ -73,7 +73,7 @@ class Top:
     @property
     def by_what_is_shown(self) -> bool:
         """Whether equal solutions have equal keys."""
-        return {n for expr, _ in self.keys for n in nodes(expr) if isinstance(n, A.Var)} <= {*self.variables}
+        return mentioned(self.keys) <= {*self.variables}
 
     @property
     def sorts_only(self) -> bool:

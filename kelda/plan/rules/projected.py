@@ -26,7 +26,7 @@ def projected(query: A.Query) -> A.Query:
             return replace(query, pattern=A.Project(unordered, ()))
         case A.Form.CONSTRUCT:
             streams = {w.name: w.stream for w in query.windows}
-            variables = tuple(sorted(visible(pattern, streams), key=lambda v: v.name))
+            variables = tuple(sorted(visible(pattern, streams)))
             return replace(query, pattern=_below_modifiers(pattern, variables))
     return query
 
