@@ -30,9 +30,10 @@ from kelda.engine.nodes import (
     WindowLeaf,
 )
 from kelda.engine.oneshot import evaluate, evaluate_ids
-from kelda.engine.operators.aggregate import AggregateSpec, GroupBy
+from kelda.engine.operators.aggregates.spec import AggregateSpec
 from kelda.engine.operators.antijoin import AntiJoin
 from kelda.engine.operators.distinct import Distinct
+from kelda.engine.operators.group_by import GroupBy
 from kelda.engine.ownership import Owner
 from kelda.engine.partly_bound import Sides, sides, united, words
 from kelda.engine.relations import Picked, Relation
@@ -515,8 +516,8 @@ class Incremental:
                 case expr:
                     argument = f".argument{next(self._fresh)}"
                     source = Extended(source, argument, self.expression(expr, source))
-            op = "MIN" if aggregate.op == "SAMPLE" else aggregate.op
-            specs.append((column(var), AggregateSpec(op, argument, aggregate.distinct, aggregate.separator)))
+            spec = AggregateSpec(aggregate.op, argument, aggregate.distinct, aggregate.separator)
+            specs.append((column(var), spec))
         keys = (*(column(k) for k in group.keys), *self._whose)
         source = Projected(source, tuple(dict.fromkeys([*keys, *(s.column for _, s in specs if s.column)])))
         operator = GroupBy(source.columns, keys, tuple(specs), self.dictionary)
