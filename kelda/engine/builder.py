@@ -6,7 +6,6 @@ query sees the stream from its registration on, so these hold the same elements 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -30,10 +29,8 @@ from kelda.engine.sharing import Parameters
 from kelda.engine.term_order import TermOrder
 from kelda.engine.top import TopReporter, top_of
 from kelda.lang import algebra as A
-from kelda.lang.to_sparql import visible_vars
-from kelda.plan.rules.deterministic import deterministic
-from kelda.plan.rules.each_stream import each_stream, reads_every_stream
-from kelda.plan.rules.inline import inlined
+from kelda.plan.optimize import optimize
+from kelda.plan.rules.each_stream import reads_every_stream
 from kelda.plan.shape import QUERY, Lifted
 from kelda.rdf.graphstore import GraphStore
 
@@ -66,20 +63,13 @@ class Builder:
         query, output, report, owner = asked
         if query.form is A.Form.DESCRIBE:
             raise NotIncremental("DESCRIBE")
-        query = inlined(deterministic(query))
-        if reads_every_stream(query):
-            if not self.input.clock.streams:
-                raise NotIncremental("STREAM ?var without any stream")
-            query = each_stream(query, list(self.input.clock.streams))
-        if query.form is A.Form.ASK:
-            query = replace(query, pattern=A.Project(query.pattern, ()))
-        elif query.form is A.Form.CONSTRUCT and top_of(query.pattern) is None:
-            variables = tuple(sorted(visible_vars(query.pattern), key=lambda v: v.name))
-            query = replace(query, pattern=A.Project(query.pattern, variables))
+        if reads_every_stream(query) and not self.input.clock.streams:
+            raise NotIncremental("STREAM ?var without any stream")
+        query = optimize(query, self.input.clock.streams)
         windows = self._opened(query, report, self._windows)
         compiler, read = self._compiler(query, windows, owner, name=name), tuple(windows.values())
         tracks = [window.track for window in read]
-        top = None if query.form is A.Form.ASK else top_of(query.pattern)
+        top = top_of(query.pattern)
         reporter: Reporter
         if top is not None:
             root, order = compiler.compile_top(top), TermOrder(self.input.dictionary)

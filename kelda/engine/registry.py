@@ -22,10 +22,9 @@ from kelda.errors import UsageError
 from kelda.lang import algebra as A
 from kelda.lang.deep import SHALLOW
 from kelda.lang.params import Prepared, sizes_of, term_of
-from kelda.lang.walk import nodes
-from kelda.plan.rules.deterministic import deterministic
+from kelda.lang.walk import has
+from kelda.plan.optimize import optimize
 from kelda.plan.rules.each_stream import reads_every_stream
-from kelda.plan.rules.inline import inlined
 from kelda.plan.shape import Lifted, lift, nameless
 from kelda.rdf import wire
 
@@ -211,7 +210,7 @@ class Registry:
             return None
         if not periods_of(query, report) if output is A.Output.RSTREAM else report.when is When.PERIODIC:
             return None
-        if any(isinstance(n, A.Slice | A.OrderBy | A.Reduced) for n in nodes(query.pattern)):
+        if has(query.pattern, (A.Slice, A.OrderBy, A.Reduced)):
             return None
         if any(
             isinstance(w.stream, NamedNode) and w.stream.value not in self._input.clock.streams
@@ -318,4 +317,4 @@ class Registry:
 
 @lru_cache(maxsize=64)
 def _shape_of(query: A.Query) -> Lifted | None:
-    return lift(inlined(deterministic(query)))
+    return lift(optimize(query))
