@@ -21,12 +21,12 @@ from typer.testing import CliRunner
 from kelda import __version__
 from kelda.cli import values
 from kelda.cli.app import app
-from kelda.cli.output import short, short_iri
 from kelda.cli.progress import RunProgress
 from kelda.cli.query import how_to_go_on
 from kelda.doctor import find_java
 from kelda.engine.answer import Answer
 from kelda.errors import InputError, KeldaError, UsageError
+from kelda.io.tables import short, short_iri
 from kelda.rdf.event import Reject
 
 ROOT = Path(__file__).parent.parent

@@ -1,32 +1,17 @@
 """Answers on paper: NDJSON, CSV, JSON, and tables that a person can read.
 
-A writer takes answers one by one and is closed at the end; `writer_for` knows them by name.
+A writer takes answers as they come and is closed at the end; `writer_for` knows them by name.
 """
 
 from __future__ import annotations
 
-import csv
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TextIO
 
 from kelda.engine.answer import Answer
-from kelda.io.formats import CSV_FIXED, Shape, csv_row, shape_of
-from kelda.io.tables import short, short_iri, short_name, table
-
-__all__ = [
-    "FORMATS",
-    "Shape",
-    "Writer",
-    "shape_of",
-    "short",
-    "short_iri",
-    "short_name",
-    "table",
-    "writer_for",
-]
-
-FORMATS = ("table", "ndjson", "csv", "json")
+from kelda.io.formats import Csv, Format, Ndjson, Shape
+from kelda.io.tables import table
 
 BLOCK_SECONDS = 1.0  # a table gathers rows for this long before it is printed
 BLOCK_ROWS = 500
@@ -35,7 +20,7 @@ BLOCK_ROWS = 500
 class Writer(Protocol):
     """Takes answers; `idle` may be called at any time between them, `close` once, after the last."""
 
-    def write(self, answer: Answer) -> None: ...
+    def write(self, answers: Sequence[Answer]) -> None: ...
     def idle(self) -> None: ...
     def close(self) -> None: ...
 
@@ -53,11 +38,12 @@ def writer_for(
     an earlier one ended."""
     match format:
         case "ndjson":
-            return NdjsonWriter(out)
+            return LineWriter(out, Ndjson())
         case "json":
             return JsonWriter(out)
         case "csv":
-            return CsvWriter(out, shapes, header)
+            columns = dict.fromkeys(column for shape in shapes.values() for column in shape.columns)
+            return LineWriter(out, Csv(tuple(columns)), header)
         case _:
             return TableWriter(out, shapes, before_print)
 
@@ -65,14 +51,16 @@ def writer_for(
 # ------------------------------------------------------------------------------- for programs
 
 
-class NdjsonWriter:
-    """One `Answer.to_json()` a line."""
+class LineWriter:
+    """Answers in a format that can be appended to."""
 
-    def __init__(self, out: TextIO) -> None:
-        self.out = out
+    def __init__(self, out: TextIO, format: Format, header: bool = True) -> None:
+        self.out, self.format = out, format
+        if header:
+            out.write(format.head().decode())
 
-    def write(self, answer: Answer) -> None:
-        self.out.write(answer.to_json() + "\n")
+    def write(self, answers: Sequence[Answer]) -> None:
+        self.out.write(self.format.body(answers).decode())
 
     def idle(self) -> None:
         self.out.flush()
@@ -87,35 +75,16 @@ class JsonWriter:
     def __init__(self, out: TextIO) -> None:
         self.out, self.before = out, "["
 
-    def write(self, answer: Answer) -> None:
-        self.out.write(f"{self.before}\n{answer.to_json()}")
-        self.before = ","
+    def write(self, answers: Sequence[Answer]) -> None:
+        for answer in answers:
+            self.out.write(f"{self.before}\n{answer.to_json()}")
+            self.before = ","
 
     def idle(self) -> None:
         self.out.flush()
 
     def close(self) -> None:
         self.out.write("[]\n" if self.before == "[" else "\n]\n")
-        self.out.flush()
-
-
-class CsvWriter:
-    """query, time (ms), sign, then the variables of all queries; values as SPARQL 1.1 CSV has them."""
-
-    def __init__(self, out: TextIO, shapes: Mapping[str, Shape], header: bool = True) -> None:
-        self.out = out
-        self.columns = list(dict.fromkeys(c for shape in shapes.values() for c in shape.columns))
-        self.rows = csv.writer(out, lineterminator="\n")
-        if header:
-            self.rows.writerow([*CSV_FIXED, *self.columns])
-
-    def write(self, answer: Answer) -> None:
-        self.rows.writerow(csv_row(answer, self.columns))
-
-    def idle(self) -> None:
-        self.out.flush()
-
-    def close(self) -> None:
         self.out.flush()
 
 
@@ -141,15 +110,15 @@ class TableWriter:
         self.rows = 0
         self.since = clock()
 
-    def write(self, answer: Answer) -> None:
-        if not self.rows:
-            self.since = self.clock()
-        self.gathered.setdefault(answer.query, []).append(answer)
-        self.rows += 1
-        if self.rows >= BLOCK_ROWS:
-            self.print()
-        else:
-            self.idle()
+    def write(self, answers: Sequence[Answer]) -> None:
+        for answer in answers:
+            if not self.rows:
+                self.since = self.clock()
+            self.gathered.setdefault(answer.query, []).append(answer)
+            self.rows += 1
+            if self.rows >= BLOCK_ROWS:
+                self.print()
+        self.idle()
 
     def idle(self) -> None:
         if self.rows and self.clock() - self.since >= BLOCK_SECONDS:

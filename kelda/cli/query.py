@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from kelda.cli import values
-from kelda.cli.output import Writer, shape_of, writer_for
+from kelda.cli.output import Writer, writer_for
 from kelda.cli.progress import RunProgress
 from kelda.compiling import say_so_on_a_terminal
 from kelda.engine.answer import Answer
 from kelda.engine.oneshot import Solutions, evaluate
 from kelda.errors import EnvironmentProblem, InputError, QueryError, UsageError
+from kelda.io.formats import shape_of
 from kelda.io.job import Job, QuerySpec, StreamSource, parse_spec
 from kelda.io.progress import Progress
 from kelda.io.sources.address import read_address
@@ -305,7 +306,7 @@ def answer_queries(
                 answers = run_job(job, runner=runner, spark=spark, progress=told)
                 with contextlib.closing(cast(Generator[Answer, None, None], answers)):
                     for answer in answers:
-                        writer.write(answer)
+                        writer.write((answer,))
                         count += 1
                         if checkpoint is not None:  # an answer that is taken must not be lost in a buffer
                             paper.flush()
@@ -381,7 +382,7 @@ def _ask_once(queries: list[tuple[QuerySpec, A.Query]], job: Job, writer: Writer
     count = 0
     for spec, query in queries:
         for answer in one_shot_answers(spec.name, query, store, now):
-            writer.write(answer)
+            writer.write((answer,))
             count += 1
     return count
 

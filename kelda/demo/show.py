@@ -17,10 +17,11 @@ from rich.live import Live
 from rich.padding import Padding
 from rich.text import Text
 
-from kelda.cli.output import Shape, shape_of, short_name, table
 from kelda.cli.query import OnSpark, Request, make_job, parsed_queries, run_job
 from kelda.demo import town
 from kelda.engine.answer import Answer
+from kelda.io.formats import Shape, shape_of
+from kelda.io.tables import short_name, table
 from kelda.rdf.event import Reject
 
 QUESTIONS = {

@@ -28,6 +28,7 @@ from kelda.engine.answer import Answer
 from kelda.engine.clock import FOREVER
 from kelda.engine.stopped import Stopped
 from kelda.errors import InputError, KeldaError, UsageError
+from kelda.io.durable import replace_file
 from kelda.io.file_names import file_name
 from kelda.io.formats import shape_of
 from kelda.io.hold import Hold
@@ -54,7 +55,6 @@ from kelda.shards.catalog import (
     Warm,
     as_json,
     from_json,
-    whole,
 )
 from kelda.shards.merge import Merged, merge
 from kelda.shards.planner import Planner, Setup
@@ -323,7 +323,7 @@ class Pipeline:
         """Registrations survive a restart while they wait, too."""
         lines = [json.dumps([as_json(op) for op in waiting.ops]) for waiting in self._waiting]
         lines.insert(0, json.dumps(len(lines)))
-        whole(self.folder / "waiting", "".join(f"{line}\n" for line in lines).encode())
+        replace_file(self.folder / "waiting", "".join(f"{line}\n" for line in lines).encode())
 
     def _recall(self) -> None:
         file = self.folder / "waiting"
@@ -673,7 +673,7 @@ def _open_folder(folder: Path, setup: Setup) -> tuple[Hold, str]:
         _refuse_others(file)
         mine = hashlib.sha256(repr(setup).encode()).hexdigest()
         if not file.exists():
-            whole(file, json.dumps({"setup": mine, "id": uuid.uuid4().hex}).encode())
+            replace_file(file, json.dumps({"setup": mine, "id": uuid.uuid4().hex}).encode())
         with reading(file):
             about = json.loads(file.read_text("utf-8"))
             made_with, id = str(about["setup"]), str(about["id"])

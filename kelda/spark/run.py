@@ -14,11 +14,11 @@ from pathlib import Path
 from kelda.engine.answer import Answer
 from kelda.engine.stopped import raise_stopped
 from kelda.errors import InputError, UsageError
+from kelda.io.durable import replace_file
 from kelda.io.job import Job
 from kelda.io.kept import reading, writing
 from kelda.io.progress import NoProgress, Progress, ShowsBatches, refusal
 from kelda.io.sinks.content import Held, has
-from kelda.io.sinks.durable import replace_file
 from kelda.shards.shard import News
 from kelda.spark.pipeline import Batch, Pipeline
 

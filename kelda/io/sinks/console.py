@@ -9,7 +9,7 @@ from typing import TextIO
 
 from kelda.engine.answer import Answer
 from kelda.errors import UsageError
-from kelda.io.formats import Shape
+from kelda.io.formats import Ndjson, Shape
 from kelda.io.sinks.content import Held
 from kelda.io.sinks.ledger import Ledger
 from kelda.io.tables import table
@@ -54,7 +54,7 @@ class ConsoleSink:
     def _print(self, answers: Sequence[Answer]) -> None:
         out = self._out or sys.stdout
         if self._style == "ndjson":
-            out.write("".join([answer.to_json() + "\n" for answer in answers]))
+            out.write(Ndjson().body(answers).decode())
         else:
             from rich.console import Console
 
