@@ -27,6 +27,7 @@ from kelda.doctor import find_java
 from kelda.engine.answer import Answer
 from kelda.errors import InputError, KeldaError, UsageError
 from kelda.io.tables import short, short_iri
+from kelda.io.values import duration, term_text
 from kelda.rdf.event import Reject
 
 ROOT = Path(__file__).parent.parent
@@ -374,13 +375,13 @@ def test_the_readme_tells_the_truth():
     ],
 )
 def test_durations(text, ms):
-    assert values.duration(text) == ms
+    assert duration(text) == ms
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "P", "PT", "-5s", "5 parsecs", "0.5ms", "P1Y"])
 def test_what_is_no_duration(text):
     with pytest.raises(UsageError):
-        values.duration(text)
+        duration(text)
 
 
 @pytest.mark.parametrize(
@@ -399,13 +400,13 @@ def test_what_is_no_duration(text):
     ],
 )
 def test_parameter_values(text, term):
-    assert values.term_text(text) == term
+    assert term_text(text) == term
 
 
 @pytest.mark.parametrize("text", ["_:b", "<a b>", '"open', '"a" . <urn:x> <urn:y> <urn:z>'])
 def test_what_is_no_parameter_value(text):
     with pytest.raises(UsageError):
-        values.term_text(text)
+        term_text(text)
 
 
 def test_iris_and_files_with_equals_signs(tmp_path):

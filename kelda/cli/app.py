@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from kelda.cli import jobs
 from kelda.cli.bench import bench
 from kelda.errors import EnvironmentProblem, KeldaError
 
@@ -385,6 +386,7 @@ def doctor() -> None:
 
 
 app.command()(bench)
+app.command()(jobs.init)
 
 
 @app.command()

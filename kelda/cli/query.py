@@ -21,9 +21,11 @@ from kelda.engine.answer import Answer
 from kelda.engine.oneshot import Solutions, evaluate
 from kelda.errors import EnvironmentProblem, InputError, QueryError, UsageError
 from kelda.io.formats import shape_of
-from kelda.io.job import Job, QuerySpec, StreamSource, parse_spec
+from kelda.io.job import Job, QuerySpec, StreamSource
 from kelda.io.progress import Progress
+from kelda.io.query_files import query_text, specified, undeclared_streams
 from kelda.io.sources.address import read_address
+from kelda.io.values import duration, instant, size
 from kelda.lang import algebra as A
 from kelda.plan.default_graph import reads_default_graph
 from kelda.rdf.framing import framing_of, guess_format
@@ -82,23 +84,22 @@ def parsed_queries(request: Request) -> list[tuple[QuerySpec, A.Query]]:
     params = dict(values.parameter(text) for text in request.params)
     unused = set(params)
     found: list[tuple[QuerySpec, A.Query]] = []
-    for where, stem, text, address in _query_texts(request):
+    for where, stem, text, file in _query_texts(request):
         named = {name for name in params if re.search(rf"[$]{name}\b", text)}
         unused -= named
-        spec = QuerySpec(
-            name=stem,
-            text=text,
-            dialect=request.dialect,
-            params={name: params[name] for name in sorted(named)},
-            output=request.output,
-            base=request.base or address,
-        )
         try:
-            query = parse_spec(spec)
+            spec, query = specified(
+                text,
+                otherwise=stem,
+                file=file,
+                dialect=request.dialect,
+                params={name: params[name] for name in sorted(named)},
+                output=request.output,
+                base=request.base,
+            )
         except QueryError as error:
             error.args = (f"{where}: {error}",)
             raise
-        spec = replace(spec, name=query.name or stem)
         if any(spec.name == other.name for other, _ in found):
             raise UsageError(
                 f"{where}: there is a query named '{spec.name}' already; REGISTER it under another name"
@@ -109,34 +110,23 @@ def parsed_queries(request: Request) -> list[tuple[QuerySpec, A.Query]]:
     return found
 
 
-def _query_texts(request: Request) -> Iterator[tuple[str, str, str, str | None]]:
-    """Of each query where it is, what it is called if it has no name, its text, and its file's address."""
+def _query_texts(request: Request) -> Iterator[tuple[str, str, str, Path | None]]:
+    """Of each query where it is, what it is called if it has no name, its text, and its file."""
     for path in request.queries:
         if path == STDIN:
-            yield "standard input", "stdin", _query_text(path), None
+            yield "standard input", "stdin", _text_of_stdin(), None
         else:
-            text = _query_text(path)
-            yield str(path), path.stem, text, _address_of(path, text)
+            yield str(path), path.stem, query_text(path), path
     for number, text in enumerate(request.texts, 1):
         which = "" if len(request.texts) == 1 else str(number)
         yield "-e", f"query{which}", text, None
 
 
-# What may be a relative IRI, or a call that makes an IRI of one.
-_RELATIVE = re.compile(r"<(?![A-Za-z][A-Za-z0-9+.-]*:)[^<>\"{}|^`\\\s]*>|\b[IU]RI\s*\(", re.IGNORECASE)
-
-
-def _address_of(path: Path, text: str) -> str | None:
-    """The address of a query's file, if the query needs a base: one that does not is the same anywhere."""
-    return path.resolve().as_uri() if _RELATIVE.search(text) else None
-
-
-def _query_text(path: Path) -> str:
+def _text_of_stdin() -> str:
     try:
-        return sys.stdin.read() if path == STDIN else path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise UsageError(f"cannot read the query {path}: {reason}") from error
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise UsageError("cannot read the query from standard input: not UTF-8 text") from error
 
 
 def make_job(request: Request, specs: Iterable[QuerySpec]) -> Job:
@@ -151,12 +141,12 @@ def make_job(request: Request, specs: Iterable[QuerySpec]) -> Job:
     formats = values.per_stream(request.stream_formats, names, str)
     times = values.per_stream(request.time_predicates, names, lambda text: text.strip("<>"))
     mappings = values.per_stream(request.mappings, names, str)
-    lateness = values.per_stream(request.lateness, names, values.duration)
-    idle = values.per_stream(request.idle, names, values.duration)
+    lateness = values.per_stream(request.lateness, names, duration)
+    idle = values.per_stream(request.idle, names, duration)
     rate = values.per_stream(request.rate, names, int)
     if sum(path == str(STDIN) for path in [*map(str, request.queries), *(path for _, path in files)]) > 1:
         raise UsageError("standard input (-) is one thing: one query, or one stream")
-    max_record = values.per_stream(request.max_record, names, values.size)
+    max_record = values.per_stream(request.max_record, names, size)
     streams = []
     for iri, path in files:
         if path == str(STDIN):
@@ -192,7 +182,7 @@ def make_job(request: Request, specs: Iterable[QuerySpec]) -> Job:
         queries=tuple(specs),
         streams=tuple(streams),
         graphs=tuple(graphs),
-        t0=values.instant(request.t0),
+        t0=instant(request.t0),
         strict=request.strict,
         batch_events=request.batch_events,
     )
@@ -390,12 +380,8 @@ def _ask_once(queries: list[tuple[QuerySpec, A.Query]], job: Job, writer: Writer
 def _check_streams(job: Job, queries: list[tuple[QuerySpec, A.Query]]) -> None:
     known = {s.iri for s in job.streams}
     for spec, query in queries:
-        for window in query.windows:
-            iri = None if isinstance(window.stream, A.Var | A.Param) else window.stream.value
-            if iri is not None and iri not in known:
-                raise UsageError(
-                    f"query '{spec.name}' reads <{iri}>: say from which file, --stream {iri}=FILE"
-                )
+        for iri in undeclared_streams(query, known):
+            raise UsageError(f"query '{spec.name}' reads <{iri}>: say from which file, --stream {iri}=FILE")
         if not known:
             raise UsageError(f"query '{spec.name}' reads streams: give at least one, --stream IRI=FILE")
 

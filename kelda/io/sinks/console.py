@@ -18,6 +18,12 @@ STYLES = ("table", "ndjson")
 BLOCK_ROWS = 500  # a table has no more rows than that, and is noted when it is out
 
 
+def check_style(style: str) -> None:
+    """Refuse what is no way to show answers."""
+    if style not in STYLES:
+        raise UsageError(f"the console shows answers as {' or '.join(STYLES)}, not as '{style}'")
+
+
 class ConsoleSink:
     """Prints answers. What is on the screen stays there, so a crash may show the last table again; with a
     `ledger` never more than that."""
@@ -32,8 +38,7 @@ class ConsoleSink:
         ledger: Path | None = None,
         run: str = "",
     ) -> None:
-        if style not in STYLES:
-            raise UsageError(f"the console shows answers as {' or '.join(STYLES)}, not as '{style}'")
+        check_style(style)
         self._query, self._shape, self._style = query, shape or Shape(()), style
         self._out = out
         self._ledger = Ledger(ledger, run)
