@@ -345,7 +345,7 @@ def test_help_is_quick_and_names_every_command():
     started = time.monotonic()
     done = kelda("--help")
     assert time.monotonic() - started < 5
-    for command in ("query", "explain", "demo", "doctor", "version"):
+    for command in ("query", "explain", "demo", "init", "run", "add", "list", "drop", "pause", "doctor"):
         assert command in done.stdout
     loaded = kelda("--help", env={**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}).stderr
     assert not re.search(r"\| +(pyspark|numba|pandas)\n", loaded)
@@ -558,7 +558,9 @@ def test_shells_can_complete():
     assert "--install-completion" in kelda("--help").stdout
 
 
-@pytest.mark.parametrize("command", [None, "query", "explain", "demo", "doctor", "bench", "version"])
+@pytest.mark.parametrize(
+    "command", [None, "query", "explain", "demo", "run", "add", "list", "doctor", "bench", "version"]
+)
 def test_help_at_80_columns_cuts_no_word(command, monkeypatch):
     """The words are those that are shown where there is room for everything."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +12,7 @@ import typer
 
 from kelda.cli import jobs
 from kelda.cli.bench import bench
+from kelda.cli.choices import Balance, BaseOption, DialectOption, Format, Output, ParamOption, Runner
 from kelda.errors import EnvironmentProblem, KeldaError
 
 app = typer.Typer(
@@ -24,51 +24,9 @@ app = typer.Typer(
 )
 
 
+ASKING, PIPELINES, ABOUT = "Asking", "Pipelines", "About Kelda"
 WHOLE = "whole on one shard: by the reference evaluator"
 STREAMS, READING, RUNNING, WRITING = "Streams and graphs", "Reading", "Running", "Writing"
-
-
-class Runner(str, Enum):
-    """Who runs the job."""
-
-    spark = "spark"
-    inprocess = "inprocess"
-    reference = "reference"
-
-
-class Balance(str, Enum):
-    """Which shard takes a query that cannot be spread."""
-
-    rotation = "rotation"
-    least_latency = "least-latency"
-    smallest_buffers = "smallest-buffers"
-
-
-class Dialect(str, Enum):
-    """How the query text is to be read; without it the text decides."""
-
-    cqels = "cqels"
-    csparql = "csparql"
-    rspql = "rspql"
-    sparql = "sparql"
-
-
-class Output(str, Enum):
-    """What is sent of an answer that changes."""
-
-    rstream = "rstream"
-    istream = "istream"
-    dstream = "dstream"
-    changes = "changes"
-
-
-class Format(str, Enum):
-    """How answers are written."""
-
-    table = "table"
-    ndjson = "ndjson"
-    csv = "csv"
-    json = "json"
 
 
 # Words of more than a dozen letters in the middle column would be cut where a terminal has 80 columns.
@@ -79,30 +37,13 @@ QueryFiles = Annotated[
 TextOption = Annotated[
     list[str], typer.Option("-e", "--text", help="A query, as text instead of a file.", metavar="QUERY")
 ]
-DialectOption = Annotated[
-    Dialect | None,
-    typer.Option(
-        help="Read the queries as cqels, csparql, rspql or sparql (default: the text decides).",
-        metavar="NAME",
-    ),
-]
-BaseOption = Annotated[
-    str | None,
-    typer.Option(help="What relative IRIs stand against (default: the query file's address).", metavar="IRI"),
-]
 MasterOption = Annotated[
     str, typer.Option(help="Spark master: local[N], or the URL of a cluster.", metavar="URL")
 ]
 WHO_RUNS = "Who runs the queries: spark, inprocess or reference."
-ParamOption = Annotated[
-    list[str],
-    typer.Option(
-        "--param", help='Value of $name: <iri>, "literal", a number, or a word.', metavar="NAME=VALUE"
-    ),
-]
 
 
-@app.command()
+@app.command(rich_help_panel=ASKING)
 def query(
     files: QueryFiles = None,
     text: TextOption = [],  # noqa: B006
@@ -308,7 +249,7 @@ def query(
     )
 
 
-@app.command()
+@app.command(rich_help_panel=ASKING)
 def explain(
     files: QueryFiles = None,
     text: TextOption = [],  # noqa: B006
@@ -344,7 +285,7 @@ def explain(
             print(f"\non {shards} shards it runs " + where)
 
 
-@app.command()
+@app.command(rich_help_panel=ASKING)
 def demo(
     runner: Annotated[Runner, typer.Option(help=WHO_RUNS, metavar="NAME")] = Runner.spark,
     master: MasterOption = "local[2]",
@@ -362,7 +303,16 @@ def demo(
     run_demo(runner=runner.value, master=master, seconds=seconds, keep=keep)
 
 
-@app.command()
+app.command(rich_help_panel=PIPELINES)(jobs.init)
+app.command(rich_help_panel=PIPELINES)(jobs.run)
+app.command(rich_help_panel=PIPELINES)(jobs.add)
+app.command("list", rich_help_panel=PIPELINES)(jobs.list_)
+app.command(rich_help_panel=PIPELINES)(jobs.drop)
+app.command(rich_help_panel=PIPELINES)(jobs.pause)
+app.command(rich_help_panel=PIPELINES)(jobs.resume)
+
+
+@app.command(rich_help_panel=ABOUT)
 def doctor() -> None:
     """Check that this machine has what Kelda needs, and say what to do where it has not."""
     from rich.console import Console
@@ -385,11 +335,10 @@ def doctor() -> None:
         raise typer.Exit(EnvironmentProblem.exit_code)
 
 
-app.command()(bench)
-app.command()(jobs.init)
+app.command(rich_help_panel=ABOUT)(bench)
 
 
-@app.command()
+@app.command(rich_help_panel=ABOUT)
 def version() -> None:
     """Print the version."""
     import kelda

@@ -5,6 +5,7 @@ A writer takes answers as they come and is closed at the end; `writer_for` knows
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TextIO
@@ -86,6 +87,56 @@ class JsonWriter:
     def close(self) -> None:
         self.out.write("[]\n" if self.before == "[" else "\n]\n")
         self.out.flush()
+
+
+# -------------------------------------------------------------------------------- from an engine
+
+
+class Paper:
+    """What an engine's threads answer, gathered and written in blocks. If it is `lasting`, what was taken is
+    out of our hands when `take` returns."""
+
+    def __init__(self, writer: Writer, out: TextIO, *, lasting: bool = False) -> None:
+        self.count = 0
+        self._writer, self._out, self._lasting = writer, out, lasting
+        self._taken: list[Answer] = []
+        self._lock = threading.Lock()
+        self._problem: OSError | None = None
+
+    def take(self, answer: Answer) -> None:
+        """One more, from any thread."""
+        with self._lock:
+            self.count += 1
+            self._taken.append(answer)
+            if self._lasting or len(self._taken) >= BLOCK_ROWS:
+                self._write()
+
+    def idle(self) -> None:
+        """There is time to write. Raises what writing failed with: nobody reads on, the disk is full."""
+        with self._lock:
+            self._write()
+            if self._problem is None:
+                self._writer.idle()
+        if self._problem is not None:
+            raise self._problem
+
+    def close(self) -> None:
+        """Write the rest: what was answered before a failure is still an answer."""
+        with self._lock:
+            self._write()
+            if self._problem is None:
+                self._writer.close()
+
+    def _write(self) -> None:
+        taken, self._taken = self._taken, []
+        if not taken or self._problem is not None:
+            return
+        try:
+            self._writer.write(taken)
+            if self._lasting:
+                self._out.flush()
+        except OSError as problem:
+            self._problem = problem
 
 
 # --------------------------------------------------------------------------------- for people

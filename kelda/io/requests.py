@@ -1,6 +1,6 @@
 """Requests to an engine that another process runs, through its checkpoint folder.
 
-    who asks                     requests/                      the engine
+    who asks                     .requests/                     the engine
     ask ──────────────────► ID.json
                                  ID.taken.json ◄────────── takes it, carries it out
     reads, removes ◄──────── ID.reply.json ◄────────────── says what became of it
@@ -31,7 +31,7 @@ from kelda.io.kept import writing
 from kelda.io.query_files import undeclared_streams
 from kelda.lang.params import term_from_text
 
-FOLDER = "requests"  # in the checkpoint
+FOLDER = ".requests"  # in the checkpoint
 POLL = 0.2  # seconds between two looks of an engine that runs
 LOOK = 0.05  # and of who waits for a reply
 FORGOTTEN = 3600.0  # seconds after which a reply that nobody has read is removed
@@ -251,7 +251,13 @@ def _add(engine: Served, spec: QuerySpec, sink: str | None, again: bool) -> str:
     for query in engine.queries:
         if again and (query.name, query.text, query.sink) == (spec.name, spec.text, sink):
             return spec.name
-    engine.register(
+    register(engine, spec, sink)
+    return spec.name
+
+
+def register(engine: Served, spec: QuerySpec, sink: str | None) -> Any:
+    """Register a query as it is specified."""
+    return engine.register(
         spec.text,
         spec.name,
         {name: term_from_text(text) for name, text in spec.params.items()},
@@ -260,7 +266,6 @@ def _add(engine: Served, spec: QuerySpec, sink: str | None, again: bool) -> str:
         output=spec.output,
         sink=sink,
     )
-    return spec.name
 
 
 def listed(engine: Served) -> dict[str, Any]:
