@@ -558,9 +558,7 @@ def test_shells_can_complete():
     assert "--install-completion" in kelda("--help").stdout
 
 
-@pytest.mark.parametrize(
-    "command", [None, "query", "explain", "demo", "run", "add", "list", "doctor", "bench", "version"]
-)
+@pytest.mark.parametrize("command", [None, "query", "explain", "run", "add", "list", "doctor", "bench"])
 def test_help_at_80_columns_cuts_no_word(command, monkeypatch):
     """The words are those that are shown where there is room for everything."""
 
