@@ -15,13 +15,13 @@ import time
 from pathlib import Path
 
 import pytest
+from kelda.cli.progress import RunProgress
 from pyoxigraph import Literal, NamedNode, Triple
 from typer.testing import CliRunner
 
 from kelda import __version__
 from kelda.cli import values
 from kelda.cli.app import app
-from kelda.cli.progress import RunProgress
 from kelda.cli.query import how_to_go_on
 from kelda.doctor import find_java
 from kelda.engine.answer import Answer

@@ -128,18 +128,27 @@ def query(
         ),
     ] = False,
     runner: Annotated[
-        Runner, typer.Option(help=WHO_RUNS, metavar="NAME", rich_help_panel=RUNNING)
-    ] = Runner.spark,
-    master: Annotated[
-        str,
+        Runner | None,
         typer.Option(
-            help="Spark master: local[N], or the URL of a cluster.", metavar="URL", rich_help_panel=RUNNING
+            help=f"{WHO_RUNS} Default: inprocess, unless --master or --shards ask for Spark.",
+            metavar="NAME",
+            rich_help_panel=RUNNING,
         ),
-    ] = "local[*]",
+    ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            help="Spark master: local[N], or the URL of a cluster (default on Spark: local[*]).",
+            metavar="URL",
+            rich_help_panel=RUNNING,
+        ),
+    ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="Keep Spark's state here, to go on after a crash.", metavar="DIR", rich_help_panel=RUNNING
+            help="Keep what was read and answered here, to go on after a crash.",
+            metavar="DIR",
+            rich_help_panel=RUNNING,
         ),
     ] = None,
     shards: Annotated[
@@ -199,6 +208,14 @@ def query(
         Path | None,
         typer.Option(help="Write answers here instead of stdout.", metavar="FILE", rich_help_panel=WRITING),
     ] = None,
+    sink: Annotated[
+        list[str],
+        typer.Option(
+            help="Send the answers of a query to answers.ndjson, parquet:FOLDER, …, each exactly once.",
+            metavar="[NAME=]SINK",
+            rich_help_panel=WRITING,
+        ),
+    ] = [],  # noqa: B006
     rejects: Annotated[
         Path | None,
         typer.Option(
@@ -215,8 +232,10 @@ def query(
         ),
     ] = None,
 ) -> None:
-    """Answer queries over files read to their end; a query without windows is asked once."""
-    from kelda.cli.query import OnSpark, Request, answer_queries
+    """Answer queries over streams read to their end; a query without windows is asked once."""
+    from kelda.cli.query import answer_queries
+    from kelda.cli.request import Request, settings_of
+    from kelda.io.values import instant
 
     answer_queries(
         Request(
@@ -231,20 +250,26 @@ def query(
             time_predicates=time_predicate,
             mappings=mapping,
             lateness=lateness,
-            strict=strict,
-            t0=t0,
-            batch_events=batch_events,
             output=output and output.value,
             idle=idle,
             rate=rate,
             base=base,
             max_record=max_record,
+            sinks=sink,
         ),
-        runner=runner.value,
-        spark=OnSpark(master, checkpoint, shards, balance.value),
+        settings=settings_of(
+            runner=runner and runner.value,
+            master=master,
+            shards=shards,
+            balance=balance.value,
+            checkpoint=checkpoint,
+            batch_events=batch_events,
+            t0=instant(t0),
+            strict=strict,
+            rejects=rejects,
+        ),
         format=format.value,
         out=out,
-        rejects=rejects,
         progress=progress,
     )
 
@@ -261,7 +286,7 @@ def explain(
     ] = 2,
 ) -> None:
     """Show how queries will be run."""
-    from kelda.cli.query import Request, parsed_queries
+    from kelda.cli.request import Request, parsed_queries
     from kelda.engine.incremental import how_it_runs
     from kelda.plan.explain import explain as explained
     from kelda.plan.partition import partition

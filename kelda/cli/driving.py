@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from kelda.doctor import require_java
 from kelda.errors import InputError, QueryStopped
 from kelda.io.job import StreamSource
 from kelda.io.jobfile import EngineSettings, JobGraph
@@ -33,8 +34,11 @@ class Engine(Served, Protocol):
     def stop(self) -> None: ...
 
 
-def opened(settings: EngineSettings, *, fixed_graphs: bool = False) -> Engine:
-    """The engine that settings ask for; it runs nothing yet."""
+def opened(settings: EngineSettings, *, fixed_graphs: bool = False, to_run: bool = True) -> Engine:
+    """The engine that settings ask for; it runs nothing yet. What this machine lacks for it `to_run` is raised
+    now."""
+    if settings.runner == "spark" and to_run:
+        require_java()
     more = {} if settings.batch_events is None else {"batch_events": settings.batch_events}
     import kelda
 

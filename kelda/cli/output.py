@@ -102,6 +102,7 @@ class Paper:
         self._taken: list[Answer] = []
         self._lock = threading.Lock()
         self._problem: OSError | None = None
+        self._closed = False
 
     def take(self, answer: Answer) -> None:
         """One more, from any thread."""
@@ -124,7 +125,8 @@ class Paper:
         """Write the rest: what was answered before a failure is still an answer."""
         with self._lock:
             self._write()
-            if self._problem is None:
+            if self._problem is None and not self._closed:
+                self._closed = True
                 self._writer.close()
 
     def _write(self) -> None:

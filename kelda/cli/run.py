@@ -31,10 +31,6 @@ LOADED = "loaded.json"  # in the checkpoint: the graphs that a job has brought
 def run(path: Path, *, progress: bool | None = None) -> None:
     """Run a job until its streams end, or Ctrl-C. Mistakes in it are raised before anything starts."""
     job = read_job(path)
-    if job.engine.runner == "spark":
-        from kelda.doctor import require_java
-
-        require_java()
     say_so_on_a_terminal()
     with contextlib.ExitStack() as stack:
         engine = opened(job.engine)
@@ -45,7 +41,8 @@ def run(path: Path, *, progress: bool | None = None) -> None:
         for note in bring(engine, job):
             print(f"note: {note}", file=sys.stderr)
         rejects = _open_rejects(job, stack)
-        told = Watch(engine, sys.stderr, show=_shows(job, progress), rejects=rejects)
+        told = Watch(sys.stderr, show=_shows(job, progress), rejects=rejects)
+        told.begin(engine)
         print(_beginning(job), file=sys.stderr)
         if desk is not None:
             stack.callback(desk.start().stop)

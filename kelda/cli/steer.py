@@ -114,7 +114,7 @@ class Asked:
     def _serve_here(job: JobFile, checkpoint: Path) -> None:
         from kelda.cli.driving import opened  # brings the engine, which who asks another process needs not
 
-        engine = opened(job.engine)
+        engine = opened(job.engine, to_run=False)
         try:
             Desk(checkpoint, engine).serve()
         finally:

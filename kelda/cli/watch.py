@@ -9,7 +9,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import TextIO
+from typing import Any, TextIO
 
 from kelda.cli.driving import Engine
 from kelda.rdf.event import Reject
@@ -21,18 +21,17 @@ START_SHOWING = 1.0  # a run shorter than this shows no progress at all
 
 
 class Watch:
-    """What an engine has done so far. `look` is to be called now and then, and once at the end."""
+    """What an engine has done so far: `look` is to be called now and then, and once at the end."""
 
     def __init__(
         self,
-        engine: Engine,
         stderr: TextIO,
         *,
         show: bool,
         rejects: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.engine, self.stderr, self.show, self.rejects_file = engine, stderr, show, rejects
+        self.stderr, self.show, self.rejects_file = stderr, show, rejects
         self.clock = clock
         self.reasons: Counter[str] = Counter()
         self.first_reject: Reject | None = None
@@ -40,16 +39,24 @@ class Watch:
         self.terminal = stderr.isatty()
         self._next_look = self.started + START_SHOWING
         self._drawn = False
+        self._engine: Engine | None = None
+
+    def begin(self, engine: Engine) -> None:
+        """This is the engine."""
+        self._engine = engine
 
     def look(self) -> None:
         """See what is new, and show it if it is time to."""
-        now, figures = self.clock(), self.engine.figures
+        if self._engine is None:
+            return
+        now, figures = self.clock(), self._engine.figures
         if figures.rejected > self.reasons.total():
-            for reject in self.engine.rejects[self.reasons.total() :]:
+            for reject in self._engine.rejects[self.reasons.total() :]:
                 self._rejected(reject)
         if self.show and figures.batches and now >= self._next_look:
             self._next_look = now + (REDRAW if self.terminal else REPEAT)
-            self.stderr.write(f"\r\x1b[K{self.line()}" if self.terminal else self.line() + "\n")
+            line = line_of(figures)
+            self.stderr.write(f"\r\x1b[K{line}" if self.terminal else line + "\n")
             self.stderr.flush()
             self._drawn = self.terminal
 
@@ -73,23 +80,12 @@ class Watch:
             self.stderr.flush()
             self._drawn = False
 
-    def line(self) -> str:
-        """What is read, how fast, and how long a batch takes."""
-        figures = self.engine.figures
-        parts = [
-            count(figures.events, "event"),
-            f"{figures.rate:,.0f}/s",
-            count(figures.answers, "answer"),
-            f"batch {1000 * figures.batch_seconds:,.0f} ms",
-            f"state {figures.state_bytes / 2**20:,.1f} MB",
-        ]
-        if figures.lag_seconds is not None:
-            parts.append(f"lag {figures.lag_seconds:,.1f} s")
-        return "  ".join(parts)
-
     def summary(self, answers: int | None = None) -> str:
-        """The run in one line; `answers` if others than the engine have given some."""
-        seconds, figures = self.clock() - self.started, self.engine.figures
+        """The run in one line; `answers` if the engine alone does not know how many there were."""
+        seconds = f"{self.clock() - self.started:.1f} s"
+        if self._engine is None:
+            return f"{count(answers or 0, 'answer')}, {seconds}"
+        figures, late = self._engine.figures, self._engine.late
         parts = [
             count(figures.answers if answers is None else answers, "answer"),
             count(figures.events, "event"),
@@ -102,11 +98,23 @@ class Watch:
                 f"{reason} ({n})" for reason, n in self.reasons.most_common(3) if reason != first.reason
             ]
             parts[-1] += f" (first: {'; '.join([where, *others])})"
-        late = self.engine.late
         parts.append(f"{sum(late.values()):,} late")
         if any(late.values()):
-            streams = ", ".join(
-                f"{n:,} on <{stream}>" for stream, n in sorted(late.items(), key=lambda s: -s[1]) if n
-            )
+            most_first = sorted(late.items(), key=lambda stream: -stream[1])
+            streams = ", ".join(f"{n:,} on <{stream}>" for stream, n in most_first if n)
             parts[-1] += f" ({streams}; a larger lateness lets them in)"
-        return f"{', '.join(parts)}, {seconds:.1f} s"
+        return ", ".join([*parts, seconds])
+
+
+def line_of(figures: Any) -> str:
+    """What is read, how fast, and how long a batch takes."""
+    parts = [
+        count(figures.events, "event"),
+        f"{figures.rate:,.0f}/s",
+        count(figures.answers, "answer"),
+        f"batch {1000 * figures.batch_seconds:,.0f} ms",
+        f"state {figures.state_bytes / 2**20:,.1f} MB",
+    ]
+    if figures.lag_seconds is not None:
+        parts.append(f"lag {figures.lag_seconds:,.1f} s")
+    return "  ".join(parts)
