@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kelda.engine.report import Report, When
     from kelda.errors import InputError, KeldaError, MemoryLimitError, QueryError, QueryStopped, UsageError
     from kelda.rdf.event import Event
-    from kelda.spark.engine import SparkEngine, SparkQuery, SparkStream
 
 __version__ = "0.1.0.dev0"  # pyproject.toml takes it from here
 
@@ -34,9 +33,6 @@ _HOMES = {
     "QueryStopped": "kelda.errors",
     "Report": "kelda.engine.report",
     "Solutions": "kelda.engine.oneshot",
-    "SparkEngine": "kelda.spark.engine",
-    "SparkQuery": "kelda.spark.engine",
-    "SparkStream": "kelda.spark.engine",
     "Stream": "kelda.api",
     "UsageError": "kelda.errors",
     "When": "kelda.engine.report",
@@ -55,9 +51,6 @@ __all__ = [
     "QueryStopped",
     "Report",
     "Solutions",
-    "SparkEngine",
-    "SparkQuery",
-    "SparkStream",
     "Stream",
     "UsageError",
     "When",

@@ -1,42 +1,98 @@
-"""The engine as a Python object: load, push, register, read answers.
+"""The engine as a Python object: declare streams, load graphs, register queries, read answers.
 
-Any thread may call anything. Calls take their turn, one after the other, and answers are those of the calls
-in that order; so is the order in which each query's answers are read, or told to callbacks.
+    engine = kelda.connect()                                            # in this process
+    engine = kelda.connect(checkpoint="state")                          # in this process, survives kill -9
+    engine = kelda.connect("local[2]", checkpoint="state", shards=2)    # on Spark
+
+It is the same object with the same methods and the same answers; what differs is the *driver* behind it: who
+calls the parts of the engine, and what makes a batch last. Any thread may call anything. Calls take their
+turn, one after the other; nothing is held while callbacks are called.
 """
 
 from __future__ import annotations
 
+import asyncio
+import shutil
+import tempfile
 import threading
-import time as wall
-from collections.abc import Callable, Mapping
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kelda.compiling import say_so_on_a_terminal
-from kelda.engine.answer import Answer
-from kelda.engine.incremental import IncrementalEvaluator
-from kelda.engine.oneshot import Result, evaluate
+from kelda.engine.block import Block
+from kelda.engine.oneshot import Result
 from kelda.engine.report import Report
 from kelda.engine.stopped import Stopped
-from kelda.errors import InputError, QueryStopped, UsageError
+from kelda.errors import QueryStopped, UsageError
 from kelda.io.inbox import Callback, Inbox
 from kelda.io.instants import Instants
+from kelda.io.job import QuerySpec, StreamSource
 from kelda.io.outbox import Outbox
-from kelda.io.payload import Payload, quads_of
+from kelda.io.payload import Payload, events_of
 from kelda.lang import algebra as A
-from kelda.lang import parse
+from kelda.lang import parse, prepare
+from kelda.lang.params import Prepared, term_of
 from kelda.plan.explain import explain
 from kelda.rdf.event import Event, Reject
-from kelda.rdf.graphs import load_graph
+from kelda.rdf.framing import prepare_mapping
 from kelda.rdf.times import Time, duration_ms, to_ms
+from kelda.shards.deployment import Batch, Deployment
+from kelda.shards.figures import Figures
+from kelda.shards.setup import Setup
 from kelda.words import count
 
-BATCH = 10_000  # events that are taken at once from a file
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BATCH_EVENTS = 50_000
+
+
+class Driver(Protocol):
+    """Who runs a deployment, and what makes a batch last."""
+
+    deployment: Deployment
+
+    @property
+    def running(self) -> bool: ...
+
+    @property
+    def late(self) -> dict[str, int]: ...
+
+    @property
+    def memory(self) -> dict[str, int]: ...
+
+    @property
+    def stopped(self) -> dict[str, Stopped]: ...
+
+    def add_stream(self, source: StreamSource, frame: Any = None) -> None: ...
+
+    def read_frame(self, iri: str, frame: Any) -> None: ...
+
+    def drop_stream(self, iri: str) -> None: ...
+
+    def push(self, iri: str, events: Sequence[Event]) -> None: ...
+
+    def push_text(self, iri: str, text: str | bytes) -> int: ...
+
+    def takes_text(self, iri: str) -> bool: ...
+
+    def heartbeat(self, iri: str, at: int) -> None: ...
+
+    def end(self, iri: str) -> None: ...
+
+    def start(self) -> None: ...
+
+    def wait(self, timeout: float | None = None) -> bool: ...
+
+    def flush(self, timeout: float | None = None) -> bool: ...
+
+    def stop(self) -> None: ...
 
 
 class Engine:
-    """Streams, stored graphs and registered queries in this process.
+    """Streams, stored graphs and registered queries.
 
     >>> import kelda
     >>> with kelda.connect() as engine:
@@ -49,17 +105,24 @@ class Engine:
     ...     sightings.push("<http://ex/bob> <http://ex/in> <http://ex/lab> .", time=2000)
     >>> [(a.time, a.bindings["who"].value) for a in query.results()]
     [(1000, 'http://ex/ann'), (2000, 'http://ex/bob')]
+
+    In this process and without a checkpoint, what is pushed is answered when `push` returns. Everything else
+    runs between `start()` and `stop()`: streams by address, all that has a checkpoint, and Spark.
     """
 
-    def __init__(self, *, t0: Time = 0, memory_limit: int | None = None, max_unread: int = 1_000_000) -> None:
-        self._evaluator = IncrementalEvaluator(t0=to_ms(t0), memory_limit=memory_limit)
-        self._max_unread = max_unread
-        self._turn = threading.RLock()  # held by a call, but not while callbacks are called
+    def __init__(self, where: str, *, max_unread: int) -> None:
+        """Made by `kelda.connect`."""
+        self._where, self._max_unread = where, max_unread
+        self._driver: Driver = None  # type: ignore[assignment]  # put in place by `connect`
+        self._lasts = False
+        self._folder: Path | None = None  # that goes with the engine
         self._outbox = Outbox()
         self._overdue: set[Query] = set()  # had too many answers unread when their last one came
         self._streams: dict[str, Stream] = {}
         self._queries: dict[str, Query] = {}
+        self._lock = threading.RLock()
         self._closed = False
+        self._watchers: list[Any] = []
 
     def __enter__(self) -> Engine:
         return self
@@ -67,7 +130,33 @@ class Engine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self.stop()
+
+    async def __aenter__(self) -> Engine:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.stop)
+
+    def __repr__(self) -> str:
+        parts = [count(len(self._streams), "stream"), count(len(self._queries), "query")]
+        if self._closed:
+            parts.append("stopped")
+        elif self._driver.running:
+            parts.append("running")
+        return f"<kelda.Engine {self._where}: {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = [f"<tr><td>stream</td><td>{escape(s.iri)}</td></tr>" for s in self.streams]
+        rows += [
+            f"<tr><td>query</td><td>{escape(q.name)} ({count(q.unread, 'answer')} unread)</td></tr>"
+            for q in self.queries
+        ]
+        return f"<table><caption>{escape(repr(self))}</caption><tbody>{''.join(rows)}</tbody></table>"
 
     # ------------------------------------------------------------------ stored data
 
@@ -75,9 +164,11 @@ class Engine:
         """Load an RDF file into a stored graph (None: the default graph).
 
         Queries that run already see it from their next report on."""
-        with self._turn:
-            load_graph(self._evaluator.store, source, graph, format=format)
-            self._evaluator.stored_changed()
+        self._deployment.load(source, graph, format)
+
+    def drop_graph(self, graph: str | None = None) -> None:
+        """Empty a stored graph (None: the default graph)."""
+        self._deployment.drop_graph(graph)
 
     def query(
         self, text: str, *, params: Mapping[str, object] | None = None, base: str | None = None
@@ -91,38 +182,75 @@ class Engine:
         query = parse(text, params=params, base=base)
         if query.windows:
             raise UsageError("a query with windows is continuous: register() it instead")
-        with self._turn:
-            return evaluate(query, self._evaluator.store)
+        return self._deployment.ask(query)
 
     # ------------------------------------------------------------------ streams
 
-    def stream(self, iri: str, *, lateness: int = 0) -> Stream:
-        """The stream named `iri`, declared on first use. `lateness`: ms an element may come late."""
+    def stream(
+        self,
+        iri: str,
+        source: str | None = None,
+        *,
+        dataframe: DataFrame | None = None,
+        format: str | None = None,
+        time_predicate: str | None = None,
+        mapping: str | Mapping[str, object] | None = None,
+        lateness: int = 0,
+        idle: int | None = None,
+        rate: int | None = None,
+        max_record: int | None = None,
+    ) -> Stream:
+        """The stream named `iri`, declared if it is not yet: from an address (a file, `tail:`, `folder:`,
+        `tcp:`, `replay:`, `query:NAME`), on Spark from a streaming DataFrame, or (neither) pushed by this
+        program.
+
+        `lateness`: ms an element may come behind the newest one. `idle`: ms of silence after which the stream
+        does not hold back the others. `rate`: records a second that are taken at most."""
+        if source is not None and dataframe is not None:
+            raise UsageError(f"<{iri}> comes from an address or from a DataFrame, not from both")
         late = duration_ms(lateness, "lateness")
-        with self._turn:
-            if iri not in self._streams:
-                self._evaluator.add_stream(iri, lateness=late)
-                self._streams[iri] = Stream(self, iri)
+        silence = None if idle is None else duration_ms(idle, "idle")
+        path = source or ("dataframe:" if dataframe is not None else "push:")
+        kept = mapping if isinstance(mapping, str) else None
+        declared = StreamSource(iri, path, format, time_predicate, kept, late, silence, rate, max_record)
+        if mapping is not None and kept is None and source is not None:
+            raise UsageError(f"<{iri}>: the mapping of a stream by address is a file; write it to one")
+        with self._lock:
+            known = self._streams.get(iri)
+            if known is None:
+                self._driver.add_stream(declared, dataframe)
+                self._streams[iri] = Stream(self, iri, mapping)
+            else:
+                _refuse_other(known.source, declared)
+                if dataframe is not None:  # of an earlier run
+                    self._driver.read_frame(iri, dataframe)
+                if mapping is not None:
+                    known._mapping = mapping
             return self._streams[iri]
+
+    @property
+    def streams(self) -> list[Stream]:
+        """The streams that are declared."""
+        with self._lock:
+            return list(self._streams.values())
 
     @property
     def late(self) -> dict[str, int]:
         """Per stream, how many elements came later than allowed and were set aside."""
-        with self._turn:
-            return dict(self._evaluator.late)
+        found = dict.fromkeys(self._streams, 0)
+        return found | self._driver.late
 
     @property
-    def memory(self) -> dict[str, int]:
-        """Bytes held, by query, stream and dictionary."""
-        with self._turn:
-            return self._evaluator.nbytes
+    def rejects(self) -> list[Reject]:
+        """Records that could not be read, with the reasons: the first thousand. `figures` counts all."""
+        return list(self._deployment.rejects)
 
     def advance(self, time: Time) -> None:
-        """A heart-beat on every stream: nothing at or before `time` will come any more."""
+        """A heart-beat on every stream that is pushed: nothing at or before `time` will come any more."""
         ms = to_ms(time)
-        with self._turn:
-            for iri in self._streams:
-                self._deliver(self._evaluator.heartbeat(iri, ms))
+        for stream in self.streams:
+            if stream.is_pushed:
+                self._driver.heartbeat(stream.iri, ms)
         self._outbox.deliver()
 
     # ------------------------------------------------------------------ queries
@@ -137,42 +265,184 @@ class Engine:
         base: str | None = None,
         output: str | None = None,
         report: Report | None = None,
+        sink: str | None = None,
     ) -> Query:
-        """Register a continuous query; it sees what is pushed from now on.
+        """Register a continuous query; it sees what comes from now on.
 
-        Streams that the text names are declared if they are not yet. `output` (rstream, istream,
-        dstream, changes) and `report` override what the dialect says; `base` is what relative IRIs
-        stand against.
+        Its answers go to `sink` (see docs/sinks.md), or wait in the query that is returned. Streams that the
+        text names are declared if they are not yet. `output` (rstream, istream, dstream, changes) and
+        `report` override what the dialect says; `base` is what relative IRIs stand against.
         """
         algebra = parse(text, dialect=dialect, params=params, base=base)
-        wanted = None if output is None else A.Output(output.lower())
-        with self._turn:
+        told = None if output is None else A.Output(output.lower()).value
+        written = {key: str(term_of(value)) for key, value in (params or {}).items()}
+        with self._lock:
             name = name or algebra.name or unused_name(self._queries)
-            for window in algebra.windows:
-                if isinstance(window.stream, A.NamedNode):
-                    self.stream(window.stream.value)
-            self._evaluator.register(name, algebra, output=wanted, report=report)
-            self._queries[name] = Query(self, name, algebra)
+            with _Declaring(self, algebra):
+                spec = QuerySpec(name, text, dialect, written, told, base, report)
+                self._deployment.register(spec, sink=sink)
+            self._queries[name] = Query(self, name)
             return self._queries[name]
+
+    def prepare(self, text: str, *, dialect: str | None = None, base: str | None = None) -> Prepared:
+        """A query text with parameters (`$name`), read once, for `register_many`."""
+        return prepare(text, dialect=dialect, base=base)
+
+    def register_many(
+        self,
+        prepared: Prepared | str,
+        values: Mapping[str, Sequence[object]],
+        names: Sequence[str] | None = None,
+        *,
+        output: str | None = None,
+        report: Report | None = None,
+    ) -> list[Query]:
+        """Register one query per name: the text with the i-th value of each parameter. They run as one
+        network, if their shape allows it; a hundred thousand cost little more than one."""
+        if isinstance(prepared, str):
+            prepared = prepare(prepared)
+        if not values:
+            raise UsageError("register_many needs the values of the parameters: {'name': [...], ...}")
+        size = len(next(iter(values.values())))
+        if not size or any(len(some) != size for some in values.values()):
+            raise UsageError("each parameter needs as many values as the others, and there must be some")
+        told = None if output is None else A.Output(output.lower()).value
+        texts = {key: [_written(value) for value in some] for key, some in values.items()}
+        with self._lock:
+            if names is None:
+                names, taken = [], dict[str, object](self._queries)
+                for _ in range(size):
+                    names.append(unused_name(taken))
+                    taken[names[-1]] = None
+            if len(names) != size:
+                raise UsageError(f"{len(names)} names, and {size} values of each parameter")
+            with _Declaring(self, prepared.query):
+                spec = QuerySpec(
+                    names[0],
+                    prepared.text,
+                    prepared.dialect,
+                    {},
+                    told,
+                    prepared.base,
+                    report,
+                )
+                self._deployment.register_many(spec, names, texts)
+            made = {name: Query(self, name) for name in names}
+            self._queries |= made
+            return list(made.values())
 
     @property
     def queries(self) -> list[Query]:
-        """The registered queries."""
-        with self._turn:
+        """The registered queries, with a checkpoint those of earlier runs included."""
+        with self._lock:
             return list(self._queries.values())
 
-    def close(self) -> None:
-        """End all streams (the last instant is then complete) and deliver what is left."""
-        with self._turn:
-            if not self._closed:
-                self._closed = True
-                for iri in self._streams:
-                    self._deliver(self._evaluator.end(iri))
-        self._outbox.deliver()
+    def explain(self, text: str, *, dialect: str | None = None, base: str | None = None) -> str:
+        """How a query would be run, without registering it."""
+        from kelda.engine.incremental import how_it_runs
 
-    def __repr__(self) -> str:
-        parts = [count(len(self._streams), "stream"), count(len(self._queries), "query")]
-        return f"<kelda.Engine: {', '.join([*parts, 'closed'] if self._closed else parts)}>"
+        query = parse(text, dialect=dialect, base=base)
+        return explain(query) + (f"\n\nruns {how_it_runs(query)}" if query.windows else "")
+
+    # ------------------------------------------------------------------ running
+
+    def start(self) -> None:
+        """Begin to read, if that is not done already. Returns at once; answers come as batches are done."""
+        with self._lock:
+            if not self._driver.running:
+                self._driver.start()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Until all streams have ended, or time is up (False). Raises what went wrong."""
+        return self._driver.wait(timeout)
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Until all that was pushed before has been answered, as far as it is complete, or time is up
+        (False). Raises what went wrong."""
+        return self._driver.flush(timeout)
+
+    def stop(self) -> None:
+        """Stop. Without a checkpoint the streams that are pushed end first, so that their last instants are
+        answered; with one they stay open, and go on when somebody connects again."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        try:
+            if not self._lasts:
+                self._end_pushed()
+        finally:
+            try:
+                self._driver.stop()
+            finally:
+                self._outbox.deliver()
+                for query in self.queries:
+                    query._end()
+                if self._folder is not None:
+                    shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _end_pushed(self) -> None:
+        for stream in self.streams:
+            if stream.is_pushed:
+                self._driver.end(stream.iri)
+        if self._driver.running:
+            self._driver.flush()
+
+    @property
+    def figures(self) -> Figures:
+        """How the engine runs: rates, times, counts."""
+        return self._deployment.figures
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes held, by query, stream and dictionary; on Spark as of some batches ago."""
+        return self._driver.memory
+
+    @property
+    def spark(self) -> SparkSession:
+        """Spark's session, to make DataFrames with."""
+        from kelda.spark.driver import SparkDriver
+        from kelda.spark.session import session
+
+        if not isinstance(self._driver, SparkDriver):
+            raise UsageError("this engine runs in this process; connect with a master, e.g. 'local[*]'")
+        return session(self._driver.master)
+
+    # ------------------------------------------------------------------ inside
+
+    @property
+    def _deployment(self) -> Deployment:
+        return self._driver.deployment
+
+    def _take_up(self) -> None:
+        """What an earlier run has declared and registered."""
+        for source in self._deployment.streams.values():
+            self._streams[source.iri] = Stream(self, source.iri, source.mapping)
+        for name in self._deployment.registered:
+            self._queries[name] = Query(self, name)
+
+    def _deliver(self, blocks: Sequence[Block]) -> None:
+        """To where they are read, in turn; callbacks hear of them when the turn is over."""
+        for block in blocks:
+            query = self._queries.get(block.name)
+            if query is None:
+                continue
+            if query._callbacks:
+                self._outbox.put(query, block)
+                continue
+            query._keep(block)
+            if query.unread > self._max_unread:
+                self._overdue.add(query)
+
+    def _told(self, batch: Batch) -> None:
+        for watch in self._watchers:
+            watch(batch)
+
+    def _taken(self, batch: Batch) -> None:
+        """A batch on Spark."""
+        self._deliver(batch.blocks)
+        self._told(batch)
+        self._outbox.deliver()
 
     def _check_readers(self) -> None:
         """Nobody reads: rather no more input than answers without end."""
@@ -190,161 +460,184 @@ class Engine:
                 "the event was not taken, push it again later"
             )
 
-    def _check_open(self, stream: str) -> None:
-        if self._closed:
-            raise UsageError(f"the engine is closed: <{stream}> takes no more events")
 
-    def _deliver(self, answers: list[Answer]) -> None:
-        """To where they are read, in turn; callbacks hear of them when the turn is over."""
-        for answer in answers:
-            query = self._queries[answer.query]
-            if query._callbacks:
-                self._outbox.put(query, answer)
-                continue
-            query._answers.append(answer)
-            if len(query._answers) > self._max_unread:
-                self._overdue.add(query)
+class _Declaring:
+    """Streams that a query names are declared; those that are new are not, if it is refused."""
+
+    def __init__(self, engine: Engine, query: A.Query) -> None:
+        self._engine, self._query = engine, query
+        self._new: list[str] = []
+
+    def __enter__(self) -> None:
+        for window in self._query.windows:
+            if isinstance(window.stream, A.NamedNode) and window.stream.value not in self._engine._streams:
+                self._engine.stream(window.stream.value)
+                self._new.append(window.stream.value)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for iri in self._new if error is not None else ():
+            self._engine._streams[iri].drop()
 
 
 class Stream:
-    """A stream that elements are pushed on, by any thread."""
+    """A stream; elements can be pushed on it, by any thread, if it has no other source."""
 
-    def __init__(self, engine: Engine, iri: str) -> None:
-        self._engine = engine
-        self.iri = iri
-        self._instants = Instants(iri)
+    def __init__(self, engine: Engine, iri: str, mapping: str | Mapping[str, object] | None) -> None:
+        self._engine, self.iri, self._instants = engine, iri, Instants(iri)
+        self._mapping = mapping
+        self._ready: Any = None  # the mapping, prepared
+        self._pushes = 0
 
     def __repr__(self) -> str:
         return f"<kelda.Stream {self.iri}>"
 
-    def push(self, data: Payload | Event, time: Time | None = None) -> None:
-        """Push one event: Turtle/TriG text, triples or quads, or an `Event`.
+    @property
+    def source(self) -> StreamSource:
+        """How it was declared."""
+        declared = self._engine._deployment.planner.declared
+        return declared.streams[declared.number(self.iri)]
 
-        `time` is event time (whole milliseconds since 1970, or a datetime). Without it the event gets the
-        arrival time, later than all that was pushed before, and its instant is complete at once.
+    @property
+    def is_pushed(self) -> bool:
+        """Whether elements are pushed on it by the program."""
+        return self.source.path == "push:"
+
+    def push(
+        self,
+        data: Payload,
+        time: Time | None = None,
+        *,
+        mapping: str | Mapping[str, object] | None = None,
+        context: object = None,
+    ) -> int:
+        """Push an event, or several; returns how many.
+
+        Text (Turtle or TriG, or in the stream's format), triples, quads, tuples of terms or Python values,
+        `Event`s, dictionaries with a mapping or a JSON-LD context, rdflib graphs, Arrow tables and DataFrames
+        with a mapping. `time` is event time (whole milliseconds since 1970, or a datetime). An event without
+        any gets that of its arrival, later than all that was pushed before, and its instant is complete at
+        once. With a checkpoint, what was pushed is on disk when this returns.
         """
-        event = data if isinstance(data, Event) else Event(None, quads_of(data))
-        said = event.time if time is None else time
-        at = None if said is None else self._instants.of(said)
-        engine, evaluator = self._engine, self._engine._evaluator
-        with engine._turn:
-            engine._check_open(self.iri)
-            engine._check_readers()
+        engine, source = self._engine, self.source
+        engine._check_readers()
+        at = None if time is None else self._instants.of(time)
+        self._pushes += 1
+        raw = isinstance(data, str | bytes) and source.format is not None and at is None
+        if raw and engine._driver.takes_text(self.iri):
+            taken = engine._driver.push_text(self.iri, data)  # type: ignore[arg-type]
+        else:
+            events = events_of(
+                data,
+                at,
+                format=source.format,
+                mapping=self._prepared(mapping),
+                context=context,
+                time_predicate=source.time,
+                name=f"{self.iri}#{self._pushes}",
+            )
             if at is None:
-                now = max(wall.time_ns() // 1_000_000, evaluator.clock.horizon + 1)
-                answers = evaluator.push(self.iri, [Event(now, event.quads)])
-                answers += evaluator.heartbeat(self.iri, now)
-            else:
-                answers = evaluator.push(self.iri, [Event(at, event.quads)])
-            engine._deliver(answers)
+                events = [self._checked(event) for event in events]
+            engine._driver.push(self.iri, events)
+            taken = len(events)
         engine._outbox.deliver()
+        return taken
+
+    def _prepared(self, mapping: str | Mapping[str, object] | None) -> Any:
+        if mapping is not None:
+            return mapping
+        if self._mapping is not None and self._ready is None:
+            self._ready = prepare_mapping(self.source.format or "json", self._mapping)
+        return self._ready
+
+    def _checked(self, event: Event) -> Event:
+        """An event with a time that is one, if it says any."""
+        return event if event.time is None else Event(self._instants.of(event.time), event.quads)
+
+    async def push_async(self, data: Payload, time: Time | None = None, **more: Any) -> int:
+        """As `push`, without holding up the event loop."""
+        return await asyncio.to_thread(self.push, data, time, **more)
 
     def heartbeat(self, time: Time) -> None:
         """Promise that nothing at or before `time` will come any more."""
-        at, engine = self._instants.of(time), self._engine
-        with engine._turn:
-            engine._deliver(engine._evaluator.heartbeat(self.iri, at))
-        engine._outbox.deliver()
+        self._engine._driver.heartbeat(self.iri, self._instants.of(time))
+        self._engine._outbox.deliver()
 
-    def read(
-        self,
-        source: str | Path,
-        *,
-        format: str | None = None,
-        time_predicate: str | None = None,
-        mapping: str | Mapping[str, object] | None = None,
-        on_reject: Callable[[Reject], None] | None = None,
-        max_record: int | None = None,
-    ) -> int:
-        """Push every event of a file; returns how many.
+    def end(self) -> None:
+        """Nothing will be pushed any more."""
+        self._engine._driver.end(self.iri)
+        self._engine._outbox.deliver()
 
-        A bad record is an error unless `on_reject` takes it, and so is one with more than `max_record` bytes
-        (default: 16 million). Events that say no time get that of their arrival.
-        """
-        from kelda.io.sources.arrival import arrived, now_ms
-        from kelda.rdf.framing import (
-            read_events,  # readers of all formats, which a program that pushes needs not
-        )
-
-        events = read_events(
-            source,
-            format=format,
-            time_predicate=time_predicate,
-            mapping=mapping,
-            on_reject=on_reject or _refuse,
-            name=str(source),
-            max_record=max_record,
-        )
-        taken = 0
-        engine = self._engine
-        while batch := list(islice(events, BATCH)):
-            said = arrived(batch, now_ms)
-            with engine._turn:
-                engine._check_open(self.iri)
-                engine._check_readers()
-                engine._deliver(engine._evaluator.push(self.iri, said))
-            engine._outbox.deliver()
-            taken += len(said)
-        return taken
+    def drop(self) -> None:
+        """Forget the stream, which no query may read any more."""
+        with self._engine._lock:
+            self._engine._driver.drop_stream(self.iri)
+            self._engine._streams.pop(self.iri, None)
 
 
 class Query(Inbox):
     """A registered continuous query."""
 
-    def __init__(self, engine: Engine, name: str, algebra: A.Query) -> None:
+    def __init__(self, engine: Engine, name: str) -> None:
         super().__init__()
-        self._engine = engine
-        self.name = name
-        self.algebra = algebra
+        self._engine, self.name = engine, name
+        registered = engine._deployment.registered[name]
+        self.text, self.sink = registered.spec.text, registered.sink
+        self.algebra = engine._deployment.planner.algebra(name)
 
     def __repr__(self) -> str:
         return f"<kelda.Query {self.name!r}: {count(self.unread, 'answer')} unread>"
 
-    def subscribe(self, callback: Callback) -> None:
-        """Call `callback` with each further answer, instead of keeping it for `results()`.
-
-        It is called by a thread that pushes (or advances, or closes), in the order of the answers, one at a
-        time, while no call is in turn: it may call the engine, and wait for other threads."""
-        with self._engine._turn:  # not in the middle of a step
-            super().subscribe(callback)
-
     @property
     def error(self) -> QueryStopped | None:
         """Why the query was stopped, if it has failed; what it had answered before can still be read."""
-        with self._engine._turn:
-            if self._error is None and self._engine._queries.get(self.name) is self:
-                why = self._engine._evaluator.stopped.get(self.name)
-                self._error = None if why is None else why.raised(self.name)
-            return self._error
+        if self._error is None:
+            why = self._engine._driver.stopped.get(self.name)
+            if why is not None and self._engine._queries.get(self.name) is self:
+                self._error = why.raised(self.name)
+        return self._error
 
-    def _fail(self, why: Stopped) -> None:
-        super()._fail(why)
-        with self._engine._turn:
-            if self._engine._queries.get(self.name) is self:
-                self._engine._evaluator.stop(self.name, why)
+    @property
+    def state(self) -> str:
+        """`running`, `paused` or `stopped`."""
+        registered = self._engine._deployment.registered.get(self.name)
+        if registered is None or self.error is not None:
+            return "stopped"
+        return "paused" if registered.paused else "running"
+
+    def subscribe(self, callback: Callback) -> None:
+        """Call `callback` with each further answer, instead of keeping it for `results()`.
+
+        It is called in the order of the answers, one at a time, by a thread that pushes (or advances, or
+        stops), or by the one that takes batches, before the batch is committed. What it raises stops the
+        query."""
+        super().subscribe(callback)
 
     def explain(self) -> str:
-        """How the query is run: its windows and operators, and what evaluates them."""
-        with self._engine._turn:
-            return explain(self.algebra) + "\n\nruns " + self._engine._evaluator.say(self.name)
+        """How the query is run: its windows and operators, where, and what evaluates them."""
+        return f"{explain(self.algebra)}\n\nruns {self._engine._deployment.explain(self.name)}"
 
     def pause(self) -> None:
         """Report nothing until `resume()`; the windows stay up to date."""
-        with self._engine._turn:
-            self._engine._evaluator.pause(self.name)
+        self._engine._deployment.pause(self.name)
 
     def resume(self) -> None:
         """Report again; differences are taken to the last report before the pause."""
-        with self._engine._turn:
-            self._engine._evaluator.pause(self.name, False)
+        self._engine._deployment.pause(self.name, False)
+
+    def move(self, shard: int) -> None:
+        """Let another shard run it, if it runs whole on one."""
+        self._engine._deployment.move(self.name, shard)
 
     def stop(self) -> None:
         """Drop the query. Answers that have come can still be read."""
-        with self._engine._turn:
+        with self._engine._lock:
             _ = self.error  # which it keeps
             if self._engine._queries.get(self.name) is self:
+                self._engine._deployment.drop(self.name)
                 del self._engine._queries[self.name]
-                self._engine._evaluator.drop(self.name)
+                self._end()
 
     def __enter__(self) -> Query:
         return self
@@ -355,16 +648,77 @@ class Query(Inbox):
         self.stop()
 
 
-def connect(*, t0: Time = 0, memory_limit: int | None = None, max_unread: int = 1_000_000) -> Engine:
-    """An engine in this process. Any thread may use it.
+def connect(
+    master: str | None = None,
+    *,
+    checkpoint: str | Path | None = None,
+    shards: int = 1,
+    balance: str = "rotation",
+    batch_events: int = BATCH_EVENTS,
+    t0: Time = 0,
+    memory_limit: int | None = None,
+    max_unread: int = 1_000_000,
+    fixed_graphs: bool = False,
+) -> Engine:
+    """An engine: in this process, or with `master` ("local[*]", "spark://…") on Spark.
 
-    `t0` (ms, or a datetime) is what sliding windows are aligned to. With `memory_limit` (bytes), a push that
-    makes the engine hold more raises `MemoryLimitError`; a query that would take more in one step is stopped
-    (`Query.error`), and the others go on. With more than `max_unread` answers of a query
-    unread, `push` refuses further events.
+    With `checkpoint`, a folder, everything survives the process: streams, graphs, queries, windows, and how
+    far each stream was read. `shards` is in how many pieces Spark runs the queries; answers do not depend on
+    it, nor on `batch_events`, which are taken at a time. `t0` (ms, or a datetime) is what sliding windows are
+    aligned to. With `memory_limit` (bytes), a push that makes the engine hold more raises `MemoryLimitError`;
+    a query that would take more in one step is stopped (`Query.error`), and the others go on. With more than
+    `max_unread` answers of a query unread, `push` refuses further events. `fixed_graphs` promises that graphs
+    are loaded before the first query and stay as they are: streams are then narrowed to what can join with
+    them where they are read.
     """
     say_so_on_a_terminal()
-    return Engine(t0=t0, memory_limit=memory_limit, max_unread=max_unread)
+    setup = Setup(to_ms(t0), shards, fixed_graphs, memory_limit)
+    folder = None if checkpoint is None else Path(checkpoint)
+    if master is None:
+        if shards != 1:
+            raise UsageError(
+                f"{shards} shards: in this process there is one; connect with a master, e.g. 'local[*]'"
+            )
+        return _in_process(setup, folder, batch_events, max_unread)
+    return _on_spark(setup, folder, master, balance, batch_events, max_unread)
+
+
+def _in_process(setup: Setup, folder: Path | None, batch_events: int, max_unread: int) -> Engine:
+    from kelda.inprocess.driver import InProcessDriver
+
+    engine = Engine("in this process", max_unread=max_unread)
+    engine._lasts = folder is not None
+    engine._driver = InProcessDriver(
+        setup,
+        folder,
+        batch_events=batch_events,
+        deliver=engine._deliver,
+        told=engine._told,
+        after=engine._outbox.deliver,
+    )
+    engine._take_up()
+    return engine
+
+
+def _on_spark(
+    setup: Setup, folder: Path | None, master: str, balance: str, batch_events: int, max_unread: int
+) -> Engine:
+    from kelda.spark.driver import SparkDriver
+
+    engine = Engine(f"at {master}", max_unread=max_unread)
+    engine._lasts = folder is not None
+    if folder is None:
+        folder = engine._folder = Path(tempfile.mkdtemp(prefix="kelda-checkpoint-"))
+    try:
+        engine._driver = SparkDriver(
+            setup, folder, master=master, balance=balance, batch_events=batch_events, take=engine._taken
+        )
+        engine._take_up()
+    except BaseException:
+        if engine._folder is not None:
+            shutil.rmtree(engine._folder, ignore_errors=True)
+        raise
+    return engine
 
 
 def unused_name(taken: Mapping[str, object]) -> str:
@@ -379,5 +733,17 @@ def unused_name(taken: Mapping[str, object]) -> str:
     return f"query{number}"
 
 
-def _refuse(reject: Reject) -> None:
-    raise InputError(f"{reject.source}, line {reject.line}: {reject.reason}\n  {reject.record}")
+def _written(value: object) -> str:
+    """The value of a parameter as text: a number that may be the size of a window as such."""
+    return str(value) if type(value) is int else str(term_of(value))
+
+
+def _refuse_other(known: StreamSource, wanted: StreamSource) -> None:
+    """A stream that is there can be asked for by its name alone, or as it was declared."""
+    from kelda.shards.deployment import in_full
+
+    plain = StreamSource(wanted.iri, "push:", lateness=wanted.lateness)
+    if wanted not in (plain, known) and in_full(wanted) != known:
+        raise UsageError(
+            f"<{known.iri}> is declared already, in another way: drop() it first, or take another name"
+        )

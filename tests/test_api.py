@@ -109,15 +109,16 @@ def test_read_a_file(tmp_path: Path) -> None:
         "rubbish\n"
         "2000\t<http://ex/b> <http://ex/p> <http://ex/o> .\n"
     )
-    engine = kelda.connect()
-    query = engine.register(LAST_3S)
-    with pytest.raises(InputError, match="line 2"):
-        engine.stream(S).read(path)
-    rejects: list[object] = []
     with kelda.connect() as engine:
+        engine.stream(S, str(path))
         query = engine.register(LAST_3S)
-        assert engine.stream(S).read(path, on_reject=rejects.append) == 2
-    assert len(rejects) == 1 and names(query) == [(1000, "+", "a"), (2000, "+", "b")]
+        with pytest.raises(UsageError, match=r"start\(\) it first"):
+            engine.wait()
+        engine.start()
+        assert engine.wait(60)
+        assert names(query) == [(1000, "+", "a"), (2000, "+", "b")]
+        assert [(reject.line, reject.record) for reject in engine.rejects] == [(2, "rubbish")]
+        assert (engine.figures.events, engine.figures.rejected) == (2, 1)
 
 
 def test_errors_say_what_to_do() -> None:
@@ -141,7 +142,7 @@ def test_errors_say_what_to_do() -> None:
         engine.register(
             "SELECT ?x WHERE { STREAM <http://ex/s> [NOW] { ?x ?p ?y } FILTER(<http://ex/f>(?y)) }"
         )
-    engine.close()
+    engine.stop()
     with pytest.raises(UsageError, match="closed"):
         engine.stream(S).push("<http://ex/a> <http://ex/p> 1 .", time=1)
 
@@ -232,7 +233,7 @@ def test_a_time_that_is_no_time_is_refused_everywhere(said) -> None:
         with pytest.raises(UsageError, match="datetime, or whole milliseconds since 1970"):
             say()
     stream.push(event, time=1000)  # the time that is said goes before
-    engine.close()
+    engine.stop()
     assert names(query) == [(1000, "+", "a")]
 
 
@@ -271,22 +272,22 @@ def test_names_of_nameless_queries_are_not_taken() -> None:
 def test_objects_say_what_they_are() -> None:
     engine = kelda.connect()
     stream, query = engine.stream(S), engine.register(LAST_3S, name="q")
-    assert repr(engine) == "<kelda.Engine: 1 stream, 1 query>"
+    assert repr(engine) == "<kelda.Engine in this process: 1 stream, 1 query>"
     assert repr(stream) == "<kelda.Stream http://ex/s>"
     stream.push("<http://ex/a> <http://ex/p> 1 .")
     assert repr(query) == "<kelda.Query 'q': 1 answer unread>"
     (answer,) = query.results()
     assert repr(answer).startswith("<Answer of 'q' at ")
     assert repr(answer).endswith("Z: + ?x = <http://ex/a>>")
-    engine.close()
-    assert repr(engine) == "<kelda.Engine: 1 stream, 1 query, closed>"
+    engine.stop()
+    assert repr(engine) == "<kelda.Engine in this process: 1 stream, 1 query, stopped>"
 
 
 def test_a_base_from_outside() -> None:
     engine = kelda.connect()
     query = engine.register("SELECT ?x { STREAM <s> [NOW] { ?x <p> ?y } }", base="http://ex/a/b")
     engine.stream("http://ex/a/s").push("<http://ex/x> <http://ex/a/p> 1 .", time=1000)
-    engine.close()
+    engine.stop()
     assert [a.bindings["x"].value for a in query.results()] == ["http://ex/x"]
     assert engine.query("SELECT (<x> AS ?x) { }", base="http://ex/").rows == [{"x": NamedNode("http://ex/x")}]
 

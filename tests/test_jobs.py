@@ -121,7 +121,6 @@ def test_a_job_is_brought_to_the_engine_and_ends_with_its_streams(world: FakeWor
         "t0": 0,
         "memory_limit": None,
         "fixed_graphs": False,
-        "reference": False,
     }
 
 

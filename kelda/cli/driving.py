@@ -3,47 +3,29 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import kelda
 from kelda.doctor import require_java
 from kelda.errors import InputError, QueryStopped
 from kelda.io.job import StreamSource
 from kelda.io.jobfile import EngineSettings, JobGraph
 from kelda.io.progress import refusal
-from kelda.io.requests import Served
-from kelda.rdf.event import Reject
 
 STOPPED = 130  # the exit code of who was stopped by Ctrl-C
 TICK = 0.1  # seconds between two looks at an engine that runs
 
 
-class Engine(Served, Protocol):
-    """What the command line needs of an engine."""
-
-    @property
-    def stream(self) -> Callable[..., object]: ...
-    @property
-    def load(self) -> Callable[..., object]: ...
-    @property
-    def late(self) -> Mapping[str, int]: ...
-    @property
-    def rejects(self) -> Sequence[Reject]: ...
-    def start(self) -> None: ...
-    def wait(self, timeout: float | None = None) -> bool: ...
-    def stop(self) -> None: ...
-
-
-def opened(settings: EngineSettings, *, fixed_graphs: bool = False, to_run: bool = True) -> Engine:
-    """The engine that settings ask for; it runs nothing yet. What this machine lacks for it `to_run` is raised
-    now."""
+def opened(settings: EngineSettings, *, fixed_graphs: bool = False, to_run: bool = True) -> kelda.Engine:
+    """The engine that settings ask for, which runs nothing yet. What this machine lacks for it `to_run` is
+    raised now."""
     if settings.runner == "spark" and to_run:
         require_java()
-    more = {} if settings.batch_events is None else {"batch_events": settings.batch_events}
-    import kelda
-
-    connect: Any = kelda.connect
-    engine: Engine = connect(
+    more: dict[str, Any] = {"reference": True} if settings.runner == "reference" else {}
+    if settings.batch_events is not None:
+        more["batch_events"] = settings.batch_events
+    return kelda.connect(
         settings.master if settings.runner == "spark" else None,
         checkpoint=settings.checkpoint,
         shards=settings.shards,
@@ -51,13 +33,11 @@ def opened(settings: EngineSettings, *, fixed_graphs: bool = False, to_run: bool
         t0=settings.t0,
         memory_limit=settings.memory_limit,
         fixed_graphs=fixed_graphs,
-        reference=settings.runner == "reference",
         **more,
     )
-    return engine
 
 
-def declare(engine: Engine, streams: Sequence[StreamSource]) -> None:
+def declare(engine: kelda.Engine, streams: Sequence[StreamSource]) -> None:
     """Let the engine know streams; those that it knows already stay as they are."""
     for stream in streams:
         engine.stream(
@@ -73,13 +53,13 @@ def declare(engine: Engine, streams: Sequence[StreamSource]) -> None:
         )
 
 
-def load(engine: Engine, graphs: Sequence[JobGraph]) -> None:
+def load(engine: kelda.Engine, graphs: Sequence[JobGraph]) -> None:
     """Load stored graphs."""
     for graph in graphs:
         engine.load(graph.path, graph.graph, format=graph.format)
 
 
-def drive(engine: Engine, *, strict: bool = False, tick: Callable[[], None] = lambda: None) -> bool:
+def drive(engine: kelda.Engine, *, strict: bool = False, tick: Callable[[], None] = lambda: None) -> bool:
     """Run an engine until all streams have ended; False if Ctrl-C came before. It is stopped then.
 
     `tick` is called ten times a second, and once at the end. Raises what went wrong: with `strict`, the first
@@ -110,7 +90,7 @@ class _Running(threading.Thread):
     """Starts an engine and waits for its end. Ctrl-C reaches the main thread, which must not be in the midst
     of a call to the JVM then: so those are made here."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: kelda.Engine) -> None:
         super().__init__(name="kelda-running", daemon=True)
         self.ended = threading.Event()
         self._engine = engine
@@ -142,16 +122,16 @@ class _Running(threading.Thread):
             raise self._problem
 
 
-def _check(engine: Engine, strict: bool) -> None:
+def _check(engine: kelda.Engine, strict: bool) -> None:
     if strict and engine.rejects:
         raise InputError(refusal(engine.rejects[0]))
 
 
-def _nobody_is_left(engine: Engine) -> bool:
+def _nobody_is_left(engine: kelda.Engine) -> bool:
     return bool(engine.queries) and all(query.error is not None for query in engine.queries)
 
 
-def _raise_stopped(engine: Engine) -> None:
+def _raise_stopped(engine: kelda.Engine) -> None:
     errors = [query.error for query in engine.queries if query.error is not None]
     if len(errors) == 1:
         raise errors[0]

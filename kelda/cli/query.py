@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from kelda.cli.driving import STOPPED, Engine, declare, drive, load, opened
+from kelda.api import Engine
+from kelda.cli.driving import STOPPED, declare, drive, load, opened
 from kelda.cli.output import Paper, writer_for
 from kelda.cli.request import STDIN, STDIN_FILE, Request, Wanted, read_request
 from kelda.cli.watch import Watch

@@ -15,7 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TextIO
 
-from kelda.cli.driving import STOPPED, Engine, declare, drive, load, opened
+from kelda.api import Engine
+from kelda.cli.driving import STOPPED, declare, drive, load, opened
 from kelda.cli.watch import Watch
 from kelda.compiling import say_so_on_a_terminal
 from kelda.errors import UsageError

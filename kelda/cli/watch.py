@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from kelda.cli.driving import Engine
+from kelda.api import Engine
 from kelda.rdf.event import Reject
 from kelda.words import count
 

@@ -17,7 +17,8 @@ from rich.live import Live
 from rich.padding import Padding
 from rich.text import Text
 
-from kelda.cli.driving import Engine, declare, drive, load, opened
+from kelda.api import Engine
+from kelda.cli.driving import declare, drive, load, opened
 from kelda.cli.request import Request, Wanted, read_request
 from kelda.demo import town
 from kelda.engine.answer import Answer

@@ -214,6 +214,12 @@ class IncrementalEvaluator:
             self.drop(name)
             self.register(name, query, output=output, report=report)
 
+    def drop_stream(self, iri: str) -> None:
+        """Forget a stream that no query reads. The clock does not wait for it any more."""
+        self.fallback.drop_stream(iri)
+        for known in (self.clock.streams, self.late, self.pending):
+            del known[iri]
+
     @roomy(2)
     def register(
         self,
@@ -627,7 +633,7 @@ class IncrementalEvaluator:
     ) -> list[Answer]:
         """Take triples as columns of ids, known to `dictionary`; equal `event` numbers in a row make
         one event (None: each triple is its own)."""
-        return self._all_answers(self.push_batch(stream, s, p, o, time, event))
+        return self.all_answers(self.push_batch(stream, s, p, o, time, event))
 
     def push_batch(
         self, stream: str, s: Ids, p: Ids, o: Ids, time: Ids, event: Ids | None = None
@@ -673,13 +679,13 @@ class IncrementalEvaluator:
         answers = self.fallback.heartbeat(stream, time)
         clock = self.clock.streams[stream]
         clock.promised = max(clock.promised, time)
-        return _in_time_order(answers, self._all_answers(self.advance()))
+        return _in_time_order(answers, self.all_answers(self.advance()))
 
     def end(self, stream: str) -> list[Answer]:
         """The stream has no more elements."""
         answers = self.fallback.end(stream)
         self.clock.streams[stream].ended = True
-        return _in_time_order(answers, self._all_answers(self.advance()))
+        return _in_time_order(answers, self.all_answers(self.advance()))
 
     # -------------------------------------------------------------------- time
 
@@ -791,7 +797,7 @@ class IncrementalEvaluator:
         for name in names:
             self.stop(name, why)
 
-    def _all_answers(self, batches: list[AnswerBatch]) -> list[Answer]:
+    def all_answers(self, batches: list[AnswerBatch]) -> list[Answer]:
         """The answers as objects, in time order."""
         sizes: Counter[int] = Counter()
         for batch in batches:

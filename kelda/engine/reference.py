@@ -346,6 +346,12 @@ class ReferenceEvaluator:
         for query in self._queries.values():
             query.open_windows(iri)
 
+    def drop_stream(self, iri: str) -> None:
+        """Forget a stream that no query reads. The clock does not wait for it any more."""
+        del self.clock.streams[iri], self.late[iri]
+        self._pending = [waiting for waiting in self._pending if waiting[2] != iri]
+        heapq.heapify(self._pending)
+
     def register(
         self,
         name: str,

@@ -45,7 +45,7 @@ class Sent:
         assert self.reports is not None and self.last is not None
         return self.reports.searchsorted(self.time), self.reports.searchsorted(self.last)
 
-    def select(self, which: Ids | NDArray[np.bool_]) -> Sent:
+    def select(self, which: Ids | NDArray[np.bool_] | slice) -> Sent:
         """Some of the rows."""
         last = None if self.last is None else self.last[which]
         values = self.values[:, which]

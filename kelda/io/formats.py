@@ -20,6 +20,7 @@ from kelda.engine.answer import Answer, Value
 from kelda.engine.report import output_of
 from kelda.errors import UsageError
 from kelda.lang import algebra as A
+from kelda.lang.scope import selected
 from kelda.rdf.framings.eventtime import TIME_PREDICATES, to_ms
 from kelda.rdf.times import ms_to_literal
 
@@ -50,16 +51,6 @@ def shape_of(query: A.Query, output: A.Output | None = None) -> Shape:
         case A.Form.SELECT:
             columns = selected(query.pattern)
     return Shape(columns, query.prefixes, query.form, output or output_of(query))
-
-
-def selected(pattern: A.Pattern) -> tuple[str, ...]:
-    """The variables of the outermost projection."""
-    while not isinstance(pattern, A.Project):
-        inner = getattr(pattern, "pattern", None)
-        if not isinstance(inner, A.Pattern):
-            return ()
-        pattern = inner
-    return tuple(v.name for v in pattern.vars if not v.name.startswith("."))
 
 
 def cells_of(answer: Answer) -> Mapping[str, Cell]:

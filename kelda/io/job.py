@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from kelda.lang import parse
-from kelda.lang.algebra import Query
+from kelda.lang.algebra import Query, Report
 from kelda.lang.params import term_from_text
+from kelda.rdf import wire
 
 
+@wire.plain
 @dataclass(frozen=True, slots=True)
 class StreamSource:
     """A stream and where it comes from: a file, or any address that `io/sources` knows."""
@@ -35,6 +37,7 @@ class QuerySpec:
     params: dict[str, str] = field(default_factory=dict)
     output: str | None = None  # rstream, istream, dstream, changes; None: what the query says
     base: str | None = None  # what relative IRIs stand against; None: what the query says
+    report: Report | None = None  # when it reports; None: as its dialect and text say
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 
-from kelda.engine.answer import Answer
+from kelda.engine.block import Block
 from kelda.io.inbox import Callback, Inbox
 
 
@@ -19,16 +19,19 @@ class Outbox:
     """What callbacks are still to be told."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Inbox, tuple[Callback, ...], Answer]] = deque()
+        self._waiting: deque[tuple[Inbox, tuple[Callback, ...], Block]] = deque()
+        self._answers = 0
         self._lock = threading.Lock()
         self._delivering = False
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return self._answers
 
-    def put(self, query: Inbox, answer: Answer) -> None:
-        """Tell the callbacks that the query has now of the answer, at the next `deliver`."""
-        self._waiting.append((query, query._callbacks, answer))
+    def put(self, query: Inbox, block: Block) -> None:
+        """Tell the callbacks that the query has now of some answers, at the next `deliver`."""
+        with self._lock:
+            self._waiting.append((query, query._callbacks, block))
+            self._answers += len(block)
 
     def deliver(self) -> None:
         """Call the callbacks with all that waits; returns at once if that is being done already.
@@ -43,14 +46,17 @@ class Outbox:
                     return
                 self._delivering = mine = True
             while (next_one := self._next()) is not None:
-                query, callbacks, answer = next_one
-                query._call(callbacks, answer)
+                query, callbacks, block = next_one
+                for answer in block.answers():
+                    query._call(callbacks, answer)
+                with self._lock:
+                    self._answers -= len(block)
         except BaseException:  # stopped in the middle, by Ctrl-C: the rest is for who delivers next
             if mine:
                 self._delivering = False
             raise
 
-    def _next(self) -> tuple[Inbox, tuple[Callback, ...], Answer] | None:
+    def _next(self) -> tuple[Inbox, tuple[Callback, ...], Block] | None:
         with self._lock:  # nobody may put something and find it delivering when it has just stopped
             if self._waiting:
                 return self._waiting.popleft()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from html import escape
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from pyoxigraph import Literal, NamedNode, Triple
 
 from kelda.engine.answer import Answer
+from kelda.engine.block import Block
 from kelda.io.formats import Cell, Shape, cells_of, plain
 from kelda.rdf.times import ms_to_iso
+from kelda.words import count
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,13 +47,39 @@ def table(name: str, answers: Sequence[Answer], shape: Shape, *, timed: bool = T
             Text(column), justify="right" if all(map(is_number, values)) else "left", overflow="fold"
         )
     for answer in answers:
-        cells = cells_of(answer)
-        shown = [Text(short(cells[c], shape.prefixes) if c in cells else "") for c in columns]
+        shown = [Text(cell) for cell in _shown(answer, columns, shape.prefixes)]
         if timed:
             gone = answer.sign == "-"
             shown = [Text(ms_to_iso(answer.time)), Text(answer.sign, "red" if gone else "green"), *shown]
         out.add_row(*shown)
     return out
+
+
+def html_table(name: str, blocks: Sequence[Block], shape: Shape, limit: int = 20) -> str:
+    """The first answers of a query as a small HTML table, for notebooks."""
+    answers = list(islice(chain.from_iterable(block.first(limit) for block in blocks), limit))
+    total = sum(map(len, blocks))
+    columns = list(shape.columns) or list(dict.fromkeys(c for a in answers for c in cells_of(a)))
+    said = count(total, "answer") + (f", the first {limit:,} here" if total > len(answers) else "")
+    head = _html_row("th", ["time", "", *columns])
+    return (
+        f"<table><caption>{escape(short_name(name, shape.prefixes))}: {said}</caption>"
+        f"<thead>{head}</thead><tbody>"
+        + "".join(
+            _html_row("td", [ms_to_iso(a.time), a.sign, *_shown(a, columns, shape.prefixes)]) for a in answers
+        )
+        + "</tbody></table>"
+    )
+
+
+def _shown(answer: Answer, columns: Sequence[str], prefixes: Sequence[tuple[str, str]]) -> Iterable[str]:
+    cells = cells_of(answer)
+    return (short(cells[column], prefixes) if column in cells else "" for column in columns)
+
+
+def _html_row(kind: str, cells: Iterable[str]) -> str:
+    lines = (escape(cell).replace("\n", "<br>") for cell in cells)
+    return "<tr>" + "".join(f"<{kind}>{cell}</{kind}>" for cell in lines) + "</tr>"
 
 
 def is_number(value: Cell | None) -> bool:

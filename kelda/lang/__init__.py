@@ -46,7 +46,8 @@ def prepare(
 ) -> Prepared:
     """A query in which every `$name` is a parameter: `prepare(text).bind(name=value)`."""
     query, names = _translate(text, dialect, base, _Everything(), allow_service)
-    return Prepared(query, names)
+    written = dialect.value if isinstance(dialect, Dialect) else dialect
+    return Prepared(query, names, text, written, base)
 
 
 class _Everything(Container[str]):

@@ -43,10 +43,18 @@ _DATE_TIME, _DATE, _DECIMAL = (NamedNode(XSD + name) for name in ("dateTime", "d
 class Prepared:
     """A query with parameters. `query` is its algebra, in which they are `Param`."""
 
-    __slots__ = ("_build", "_names", "parameters", "query")
+    __slots__ = ("_build", "_names", "base", "dialect", "parameters", "query", "text")
 
-    def __init__(self, query: Query, parameters: Iterable[str]) -> None:
+    def __init__(
+        self,
+        query: Query,
+        parameters: Iterable[str],
+        text: str = "",
+        dialect: str | None = None,
+        base: str | None = None,
+    ) -> None:
         self.query = query
+        self.text, self.dialect, self.base = text, dialect, base  # as it was written
         self.parameters = tuple(parameters)
         self._names = frozenset(self.parameters)
         self._build = with_room(query.depth, lambda: _builder(query))

@@ -49,6 +49,16 @@ def visible(pattern: Pattern, streams: Streams | None = None) -> tuple[Var, ...]
     return tuple(seen)
 
 
+def selected(pattern: Pattern) -> tuple[str, ...]:
+    """The variables of the outermost projection."""
+    while not isinstance(pattern, Project):
+        inner = getattr(pattern, "pattern", None)
+        if not isinstance(inner, Pattern):
+            return ()
+        pattern = inner
+    return tuple(v.name for v in pattern.vars if not v.name.startswith("."))
+
+
 def deterministic(expr: Expr | Aggregate | None) -> bool:
     """False if evaluating `expr` twice may give two values."""
     match expr:

@@ -87,7 +87,7 @@ def prepare_mapping(format: str, mapping: Any) -> Any:
 
     What this returns is taken as a `mapping` by everything here, so that it is checked only once.
     """
-    if isinstance(mapping, _Ready):
+    if isinstance(mapping, ReadyMapping):
         if mapping.framing is not framing_of(format):
             raise UsageError(f"the mapping was prepared for '{mapping.framing.name}', not for '{format}'")
         return mapping
@@ -96,10 +96,10 @@ def prepare_mapping(format: str, mapping: Any) -> Any:
     if mapping is not None and not isinstance(mapping, Mapping):
         raise UsageError(f"a mapping must be a table of names and values, not {type(mapping).__name__}")
     framing = framing_of(format)
-    return _Ready(framing, framing.prepare(mapping))
+    return ReadyMapping(framing, framing.prepare(mapping))
 
 
-class _Ready:
+class ReadyMapping:
     def __init__(self, framing: Framing, mapping: Any) -> None:
         self.framing, self.mapping = framing, mapping
 
@@ -240,7 +240,7 @@ def read_chunk(
     return _read(ready, chunk, Reading(name, on_reject, time_predicate, ready.mapping, longest, needs_time))
 
 
-def _read(ready: _Ready, chunk: Chunk, how: Reading) -> Iterator[Event]:
+def _read(ready: ReadyMapping, chunk: Chunk, how: Reading) -> Iterator[Event]:
     if chunk.left_out:
         how.too_long(chunk)
         return
@@ -282,7 +282,7 @@ def read_events(
 def _events(
     source: str | Path | bytes | BinaryIO,
     format: str,
-    ready: _Ready,
+    ready: ReadyMapping,
     how: Reading,
     on_bytes: Callable[[int], None] | None,
 ) -> Iterator[Event]:

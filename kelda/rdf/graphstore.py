@@ -66,6 +66,10 @@ class GraphStore:
         """Take a whole named graph out."""
         self._store.remove_graph(NamedNode(name))
 
+    def clear_default_graph(self) -> None:
+        """Take out all that is in the default graph."""
+        self._store.clear_graph(DefaultGraph())
+
     def named_graphs(self) -> tuple[NamedNode | BlankNode, ...]:
         """The names of all graphs that hold anything."""
         return tuple(self._store.named_graphs())

@@ -1,4 +1,4 @@
-"""The catalog: what was registered, paused, moved and dropped, in order.
+"""The catalog: what was declared, registered, paused, moved and dropped, in order.
 
 Entries are numbered and never change; the catalog only grows. *Version* n is the first n entries. The
 version that holds for a batch is part of the batch's offset, like the elements it reads, so a batch that
@@ -12,14 +12,44 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from kelda.errors import CheckpointError, KeldaError
 from kelda.io.durable import replace_file
-from kelda.io.job import QuerySpec
+from kelda.io.job import QuerySpec, StreamSource
 from kelda.io.kept import RESTORE, reading, writing
+from kelda.lang.algebra import Report, When
 from kelda.plan.partition import Spread
 from kelda.shards.seen import when_seen
+
+
+@dataclass(frozen=True, slots=True)
+class AddStream:
+    """A stream is there; its elements are known by its number."""
+
+    number: int
+    source: StreamSource
+
+
+@dataclass(frozen=True, slots=True)
+class DropStream:
+    iri: str
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A file is loaded into a stored graph (None: the default graph, or those that the file names)."""
+
+    graph: str | None
+    path: str
+    format: str | None = None
+    base: str | None = None  # what its relative IRIs stand against
+    name: str = ""  # by which its blank nodes are told from those of other files
+
+
+@dataclass(frozen=True, slots=True)
+class DropGraph:
+    graph: str | None  # None: the default graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +103,8 @@ class Switch:
     shard: int
 
 
-Op = Register | RegisterMany | Drop | Pause | Warm | Switch
-_KINDS: dict[str, type] = {
-    kind.__name__: kind for kind in (Register, RegisterMany, Drop, Pause, Warm, Switch)
-}
+Op = AddStream | DropStream | Load | DropGraph | Register | RegisterMany | Drop | Pause | Warm | Switch
+_KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(Op)}
 
 
 class Catalog:
@@ -160,14 +188,21 @@ def _text(path: Path) -> str | None:
 
 def as_json(op: Op) -> dict[str, Any]:
     """An operation as plain data."""
-    return {"op": type(op).__name__, **asdict(op)}
+    data = {"op": type(op).__name__, **asdict(op)}
+    if isinstance(op, Register | RegisterMany) and op.spec.report is not None:
+        data["spec"]["report"]["when"] = op.spec.report.when.value
+    return data
 
 
 def from_json(data: dict[str, Any]) -> Op:
     """What `as_json` made plain."""
     kind = _KINDS[data.pop("op")]
+    if "source" in data:
+        data["source"] = StreamSource(**data["source"])
     if "spec" in data:
-        data["spec"] = QuerySpec(**data["spec"])
+        report = data["spec"].pop("report", None)
+        report = report and Report(**report | {"when": When(report["when"])})
+        data["spec"] = QuerySpec(**data["spec"], report=report)
     if data.get("spread") is not None:
         axes = tuple((name, share) for name, share in data["spread"]["axes"])
         data["spread"] = Spread(axes, data["spread"]["merged"])

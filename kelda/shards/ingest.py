@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from kelda.engine.deltas import Ids
+from kelda.io.elements import ELEMENTS, Columns, columns_of, unpack
 from kelda.io.job import StreamSource
 from kelda.io.sources.arrival import arrived
 from kelda.io.sources.reader import Piece
@@ -16,8 +17,8 @@ from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import checked_length, guess_format, prepare_mapping, read_chunk
 from kelda.rdf.skim import Skimmed, Skimmer
+from kelda.shards.declared import FED
 from kelda.shards.parcel import Elements, Part, cut, heads_of, pack
-from kelda.shards.planner import FED
 from kelda.shards.routing import Routing
 
 MANY_TERMS = 1 << 17  # a task's dictionary is emptied when it has grown to this: a small one is a fast one
@@ -28,10 +29,26 @@ Route = Callable[[Ids, Ids, Ids], Ids]  # of s, p, o: the shards that want each 
 
 
 def ingest(
-    pieces: Iterable[Piece], streams: Sequence[StreamSource], routing: Routing, shards: int, version: int
+    pieces: Iterable[Piece],
+    streams: Mapping[int, StreamSource],
+    routing: Routing,
+    shards: int,
+    version: int,
 ) -> list[bytes]:
     """One parcel per shard, with the times of all elements and the triples that the shard wants."""
     skimmer = _own_skimmer()
+    parts = parts_of(pieces, streams, routing, shards, skimmer)
+    return [pack(some, skimmer.dictionary, version) for some in parts]
+
+
+def parts_of(
+    pieces: Iterable[Piece],
+    streams: Mapping[int, StreamSource],
+    routing: Routing,
+    shards: int,
+    skimmer: Skimmer,
+) -> list[list[Part]]:
+    """The parts of each shard, whose terms the skimmer's dictionary then knows."""
     parts: list[list[Part]] = [[] for _ in range(shards)]
     for piece in pieces:
         source = streams[piece.stream]
@@ -51,7 +68,7 @@ def ingest(
                 rejects=tuple(rejects) if first else (),
             )
             parts[shard].append(part)
-    return [pack(some, skimmer.dictionary, version) for some in parts]
+    return parts
 
 
 def _own_skimmer() -> Skimmer:
@@ -70,6 +87,10 @@ def read(
     chunk = piece.chunk
     assert chunk is not None
     route = routing.to(source.iri)
+    if piece.format == ELEMENTS:
+        columns, entries = unpack(chunk.data)
+        skimmer.dictionary.add_entries(entries)
+        return elements_of(columns, route)
     format = piece.format or source.format or guess_format(source.path)
     name = piece.name or source.path
     longest = checked_length(format, source.max_record)
@@ -125,18 +146,15 @@ def routed(blocks: Iterable[Skimmed], route: Route, rejects: list[Reject]) -> El
 
 def encoded(events: list[Event], dictionary: Dictionary, route: Route) -> Elements:
     """Elements from events."""
-    encode = dictionary.encode
-    quads = [(quad, event.time, i) for i, event in enumerate(events) for quad in event.quads]
-    s, p, o, g = (
-        np.array([encode(getattr(quad, part)) for quad, _, _ in quads], np.int64)
-        for part in ("subject", "predicate", "object", "graph_name")
-    )
-    time = np.array([t for _, t, _ in quads], np.int64)
-    number = np.array([i for _, _, i in quads], np.int64)
-    each = len(quads) == 0 or bool((np.diff(number) > 0).all())
+    return elements_of(columns_of(events, dictionary), route)
+
+
+def elements_of(columns: Columns, route: Route) -> Elements:
+    """Elements from columns."""
+    s, p, o, g, time, number = columns
+    each = len(number) == 0 or bool((np.diff(number) > 0).all())
     heads = heads_of(time)
-    to = route(s, p, o)
-    return Elements(len(time), heads, time[heads], None, to, s, p, o, g, None if each else number)
+    return Elements(len(time), heads, time[heads], None, route(s, p, o), s, p, o, g, None if each else number)
 
 
 _NONE = np.zeros(0, np.int64)

@@ -8,14 +8,17 @@ streams there is level 0 alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary, Entries
-from kelda.shards.catalog import Catalog, Register, RegisterMany
-from kelda.shards.parcel import version_of
-from kelda.shards.planner import Setup
+from kelda.shards.catalog import Catalog, Op, Register, RegisterMany
+from kelda.shards.parcel import Part, version_of
+from kelda.shards.setup import Setup
 from kelda.shards.shard import Outcome, Shard
 
 LEVEL = 1 << 48  # the numbers of a level's segments lie this far from those of the next
@@ -24,9 +27,9 @@ LEVEL = 1 << 48  # the numbers of a level's segments lie this far from those of 
 class Levels:
     """All levels of one shard, with the interface of one."""
 
-    def __init__(self, number: int, setup: Setup) -> None:
-        self.number, self.setup = number, setup
-        self.shards = [Shard(number, setup)]
+    def __init__(self, number: int, setup: Setup, *, keeps: bool = True) -> None:
+        self.number, self.setup, self._keeps = number, setup, keeps
+        self.shards = [Shard(number, setup, keeps=keeps)]
         self.batch = -1
 
     @classmethod
@@ -62,11 +65,46 @@ class Levels:
         """See `Shard.take`; `reported` of the news tells up to when each level has answered."""
         parcels = list(parcels)
         version = max(map(version_of, parcels), default=0)
-        ops = catalog.between(self.shards[0].version, version)
+        self._grow(catalog.between(self.version, version))
+        return self._outcome(batch, [shard.take(batch, catalog, parcels) for shard in self.shards])
+
+    @property
+    def version(self) -> int:
+        """That of the catalog that holds."""
+        return self.shards[0].version
+
+    def hold(self, catalog: Catalog, version: int) -> None:
+        """See `Shard.hold`."""
+        self._grow(catalog.between(self.version, version))
+        for shard in self.shards:
+            shard.hold(catalog, version)
+
+    def apply(self, ops: Sequence[Op], catalog: Catalog) -> None:
+        """Carry out what is about to be the next entry of the catalog."""
+        self._grow(ops)
+        for shard in self.shards:
+            shard.hold(catalog, catalog.version)  # one that is new knows nothing yet
+            shard.apply(ops)
+            shard.version += 1
+
+    def _grow(self, ops: Sequence[Op]) -> None:
+        """Have all levels that entries ask for."""
         highest = max((op.level for op in ops if isinstance(op, Register | RegisterMany)), default=0)
         for level in range(len(self.shards), highest + 1):
-            self.shards.append(Shard(self.number, self.setup, level))
-        outcomes = [shard.take(batch, catalog, parcels) for shard in self.shards]
+            self.shards.append(Shard(self.number, self.setup, level, keeps=self._keeps))
+
+    def take_parts(self, batch: int, parts: list[Part]) -> Outcome:
+        """See `Shard.take_parts`; the dictionary of the first level knows the terms."""
+        first, *others = self.shards
+        first.near = not others
+        if others and parts:
+            columns = [a for part in parts for a in (part.s, part.p, part.o, part.g) if a is not None]
+            entries = first.evaluator.dictionary.entries_of(np.concatenate(columns))
+            for shard in others:
+                shard.evaluator.dictionary.add_entries(entries)
+        return self._outcome(batch, [shard.take_parts(batch, list(parts)) for shard in self.shards])
+
+    def _outcome(self, batch: int, outcomes: list[Outcome]) -> Outcome:
         self.batch = batch
         first = outcomes[0]
         memory = wire.encode([outcome.memory for outcome in outcomes])
@@ -87,6 +125,7 @@ class Levels:
                 reported=tuple(n.now for n in news),
                 ends=tuple(n.ended for n in news),
                 stopped={name: why for n in news for name, why in n.stopped.items()},
+                memory=dict(sum((Counter(n.memory) for n in news), Counter())),
             ),
             first.version,
             {n + i * LEVEL: data for i, outcome in enumerate(outcomes) for n, data in outcome.put.items()},

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from kelda.engine.answer import Answer
+from kelda.engine.block import Block, blocks_of
 from kelda.engine.deltas import Deltas
 from kelda.engine.incremental import decoded
 from kelda.engine.reporter import repeated
@@ -71,12 +72,16 @@ class Merged:
     groups: list[Group]
     entries: list[Entries]  # of the terms in them
     others: list[Answer]  # of queries by the reference evaluator
+    standing: Mapping[str, Standing]
+    known: Dictionary | None = None  # of a shard in this process: has the terms already
 
     def __len__(self) -> int:
         return sum(map(len, self.groups)) + len(self.others)
 
     @cached_property
     def dictionary(self) -> Dictionary:
+        if self.known is not None and not self.entries:
+            return self.known
         found = Dictionary()
         for entries in self.entries:
             found.add_entries(entries)
@@ -98,6 +103,19 @@ class Merged:
         found.sort(key=lambda answer: answer.time)
         return found
 
+    def blocks(self, without: Collection[str] = ()) -> list[Block]:
+        """All answers but those of some queries, as columns: a block for each query that has some."""
+        found: list[Block] = []
+        for group in self.groups:
+            if QUERY in group.sent.columns:
+                found += blocks_of(group.query, group.names, group.sent, self.dictionary)
+            else:
+                found.append(Block(group.query, group.names[0], group.sent, self.dictionary))
+        for name in dict.fromkeys(answer.query for answer in self.others):
+            mine = [answer for answer in self.others if answer.query == name]
+            found.append(Block.of_answers(self.standing[name].query, name, mine))
+        return [block for block in found if block.name not in without]
+
     def of(self, name: str) -> list[Answer]:
         """The answers of one query, in time order."""
         found = [a for a in self.others if a.query == name]
@@ -107,9 +125,11 @@ class Merged:
         return found
 
 
-def merge(outcomes: Sequence[Outcome], standing: Mapping[str, Standing]) -> Merged:
+def merge(
+    outcomes: Sequence[Outcome], standing: Mapping[str, Standing], known: Dictionary | None = None
+) -> Merged:
     """What the shards said to one batch; of a query that has failed on one of them, nothing."""
-    merged = Merged([], [], [])
+    merged = Merged([], [], [], standing, known)
     stopped = {name for outcome in outcomes for name in outcome.news.stopped}
     if stopped:
         standing = {name: query for name, query in standing.items() if name not in stopped}

@@ -10,7 +10,6 @@ import numpy as np
 from pyoxigraph import BlankNode, NamedNode, Triple
 
 from kelda.engine.deltas import Ids
-from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.oneshot import Solutions, evaluate
 from kelda.engine.ownership import MOST_SHARDS
 from kelda.engine.report import output_of
@@ -22,37 +21,23 @@ from kelda.lang.params import term_from_text
 from kelda.plan.narrow import MOST, Narrowing, narrowings
 from kelda.plan.partition import Partitioning, Spread, partition, streams_of
 from kelda.plan.rules.each_stream import reads_every_stream
-from kelda.rdf.graphs import load_graph
 from kelda.shards.balance import Balancer, Rotation
-from kelda.shards.catalog import Drop, Op, Register, RegisterMany, Switch, Warm
+from kelda.shards.catalog import (
+    AddStream,
+    Drop,
+    DropGraph,
+    DropStream,
+    Load,
+    Op,
+    Register,
+    RegisterMany,
+    Switch,
+    Warm,
+)
+from kelda.shards.declared import FED, Declared
 from kelda.shards.routing import Narrowed, Routing, id_of
-
-FED = "query:"  # the address of a stream whose elements are the answers of a query of the same pipeline
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What all shards have in common. Plain data: it travels to other processes."""
-
-    streams: tuple[StreamSource, ...]
-    graphs: tuple[tuple[str | None, str], ...] = ()
-    t0: int = 0
-    shards: int = 1
-
-    def evaluator(self, *, with_fed: bool = False) -> IncrementalEvaluator:
-        """An evaluator with the graphs loaded and the streams known: those that come from outside, and
-        `with_fed` those that queries feed."""
-        evaluator = IncrementalEvaluator(t0=self.t0)
-        for graph, path in self.graphs:
-            load_graph(evaluator.store, path, graph)
-        for stream in self.streams:
-            if with_fed or not stream.path.startswith(FED):
-                evaluator.add_stream(stream.iri, lateness=stream.lateness, from_start=True)
-        return evaluator
-
-    def fed_by(self, query: str) -> list[StreamSource]:
-        """The streams whose elements are the answers of a query."""
-        return [stream for stream in self.streams if stream.path == FED + query]
+from kelda.shards.setup import Setup
+from kelda.shards.trial import Scratch, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,46 +56,89 @@ class Planner:
 
     setup: Setup
     balancer: Balancer = field(default_factory=Rotation)
+    trial: Trial = None  # type: ignore[assignment]  # by default an evaluator of its own
+    declared: Declared = field(default_factory=Declared)
     routing: Routing = field(default_factory=Routing)
     standing: dict[str, Standing] = field(default_factory=dict)
     placed: dict[str, int] = field(default_factory=dict)  # the shard of each whole query
     partitionings: dict[str, Partitioning] = field(default_factory=dict)
     levels: dict[str, int] = field(default_factory=dict)
-    _specs: dict[str, A.Query] = field(default_factory=dict)
+    _queries: dict[str, A.Query] = field(default_factory=dict)  # those that are known, by name
     _narrowed_to: dict[str, Narrowed] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 1 <= self.setup.shards <= MOST_SHARDS:
             raise UsageError(f"{self.setup.shards} shards: there can be 1 to {MOST_SHARDS}")
-        self._trial = self.setup.evaluator(with_fed=True)
-        anything = A.Triples((A.TriplePattern(A.Var("s"), A.Var("p"), A.Var("o")),))
-        ask = A.Query(A.Form.ASK, anything)
-        self._stored_default = bool(evaluate(ask, self._trial.store))
+        if self.trial is None:
+            self.trial = Scratch(self.setup)
+
+    # -------------------------------------------------------------------- streams and graphs
+
+    def declare(self, source: StreamSource, *, begun: bool = False) -> AddStream:
+        """The entry that declares a stream. `begun`: elements have come already."""
+        if self.declared.knows(source.iri):
+            raise UsageError(f"there is a stream <{source.iri}> already: drop it first, or take another name")
+        readers = [name for name, query in self._queries.items() if reads_every_stream(query)]
+        if begun and readers:
+            raise UsageError(
+                f"stream <{source.iri}> comes too late for {', '.join(map(repr, readers))}, reading every "
+                "stream: declare all streams before elements come, or drop these queries and register "
+                "them again"
+            )
+        return AddStream(self.declared.numbered, source)
+
+    def undeclare(self, iri: str) -> DropStream:
+        """The entry that drops a stream, which nobody may read any more."""
+        self.declared.number(iri)
+        readers = [name for name in self._queries if self._reads(name, iri)]
+        if readers:
+            raise UsageError(f"<{iri}> is read by {', '.join(map(repr, readers))}: stop these queries first")
+        return DropStream(iri)
+
+    def _reads(self, name: str, iri: str) -> bool:
+        query = self._queries[name]
+        return iri in streams_of(query) or reads_every_stream(query)
+
+    def check_load(self) -> None:
+        """Refuse to change graphs that are fixed."""
+        if self.setup.fixed_graphs and self._queries:
+            raise UsageError(
+                "the graphs are fixed, and queries rely on it: load them before the first query is "
+                "registered, or connect without fixed_graphs=True"
+            )
 
     # -------------------------------------------------------------------- new queries
 
     @contextmanager
     def trying(self) -> Iterator[None]:
         """What is planned inside is forgotten again if anything in there fails."""
-        before = set(self.queries)
+        before = set(self._queries)
         try:
             yield
         except BaseException:
-            for name in set(self.queries) - before:
-                self._trial.drop(name)
-                self.placed.pop(name, None)
+            for name in set(self._queries) - before:
+                self._forget(name)
             raise
 
     def plan(self, spec: QuerySpec) -> Register:
         """Where this query is to run. Mistakes in it are raised here."""
+        if spec.name in self._queries:
+            raise UsageError(
+                f"a query named {spec.name!r} is registered already: choose another name or drop it"
+            )
         query = parse_spec(spec)
-        if self.setup.fed_by(spec.name) and query.form is not A.Form.CONSTRUCT:
+        if self.declared.fed_by(spec.name) and query.form is not A.Form.CONSTRUCT:
             raise UsageError(f"{spec.name!r} feeds a stream: it must be a CONSTRUCT query")
         level = self._level(query)
-        output = None if spec.output is None else A.Output(spec.output)
-        self._trial.register(spec.name, query, output=output)
-        found = self._partition(spec.name, query)
+        self._try(spec, query, level)
+        found = self.partitionings[spec.name]
         return Register(spec.name, spec, found.spread, self._place(spec.name, found), level=level)
+
+    def _try(self, spec: QuerySpec, query: A.Query, level: int) -> None:
+        output = None if spec.output is None else A.Output(spec.output)
+        self.trial.register(spec.name, query, output, spec.report, level)
+        self._queries[spec.name], self.levels[spec.name] = query, level
+        self._partition(spec.name, query)
 
     def _place(self, name: str, found: Partitioning) -> int:
         if found.spread is not None:
@@ -121,7 +149,7 @@ class Planner:
     def _level(self, query: A.Query) -> int:
         """Above all queries whose answers this one reads."""
         level = 0
-        for stream in self.setup.streams:
+        for stream in self.declared.streams.values():
             reads = stream.iri in streams_of(query) or reads_every_stream(query)
             if reads and stream.path.startswith(FED):
                 feeder = stream.path.removeprefix(FED)
@@ -137,32 +165,51 @@ class Planner:
     ) -> RegisterMany:
         """The same for queries that differ in parameters; they stay together."""
         prepared = prepare(spec.text, dialect=spec.dialect, base=spec.base)
-        output = None if spec.output is None else A.Output(spec.output)
-        self._trial.register_many(prepared, names, read_values(values), output=output)
+        level = self._level(prepared.query)
+        taken = next((name for name in names if name in self._queries), None)
+        if taken is not None:
+            raise UsageError(f"a query named {taken!r} is registered already: choose another name or drop it")
+        self._try_many(spec, names, values, level)
         found = self._partition(names[0], prepared.query)
-        if names[0] in self._trial.reasons:
+        if (reason := self.trial.reason(names[0], level)) is not None:
             raise UsageError(
-                f"these queries run by the reference evaluator ({self._trial.reasons[names[0]]}): "
-                "register them one by one"
+                f"these queries run by the reference evaluator ({reason}): register them one by one"
             )
         shard = self._place(names[0], found)
         given = {name: tuple(texts) for name, texts in values.items()}
-        level = self._level(prepared.query)
         return RegisterMany(tuple(names), spec, given, found.spread, shard, level)
 
+    def _try_many(
+        self, spec: QuerySpec, names: Sequence[str], values: Mapping[str, Sequence[str]], level: int
+    ) -> None:
+        prepared = prepare(spec.text, dialect=spec.dialect, base=spec.base)
+        output = None if spec.output is None else A.Output(spec.output)
+        self.trial.register_many(prepared, names, read_values(values), output, spec.report, level)
+        self._queries |= dict.fromkeys(names, prepared.query)
+        self.levels |= dict.fromkeys(names, level)
+
     def _partition(self, name: str, query: A.Query) -> Partitioning:
-        if name in self._trial.reasons:
-            found = Partitioning(None, f"by the reference evaluator ({self._trial.reasons[name]})")
+        reason = self.trial.reason(name, self.levels[name])
+        if reason is not None:
+            found = Partitioning(None, f"by the reference evaluator ({reason})")
         else:
-            found = partition(query, self.setup.shards, stored_default=self._stored_default)
+            found = partition(query, self.setup.shards, stored_default=self._may_store_in_default())
         self.partitionings[name] = found
         return found
 
+    def _may_store_in_default(self) -> bool:
+        """Whether the stored default graph has something in it, or may come to have."""
+        if not self.setup.fixed_graphs:
+            return True
+        anything = A.Triples((A.TriplePattern(A.Var("s"), A.Var("p"), A.Var("o")),))
+        return bool(evaluate(A.Query(A.Form.ASK, anything), self.trial.store))
+
     def explain(self, name: str) -> str:
         """How and where a query runs."""
-        where = self.partitionings[name]
+        where = self.partitionings.get(name) or self._partition(name, self._queries[name])
         at = f" (shard {self.placed[name]})" if where.spread is None and name in self.placed else ""
-        return f"{where.say()}{at}\n{self._say_narrowed(name)}{self._trial.say(name)}"
+        how = self.trial.say(name, self.levels[name])
+        return f"{where.say()}{at}\n{self._say_narrowed(name)}{how}"
 
     def _say_narrowed(self, name: str) -> str:
         lines = []
@@ -181,31 +228,42 @@ class Planner:
         What is dropped is still sent: a batch that is read again may be older than the drop."""
         for op in ops:
             match op:
+                case AddStream() | DropStream():
+                    self.declared.take([op])
+                    self.trial.take(op)
+                    if isinstance(op, AddStream):
+                        self._route_to_all(op.source.iri)
+                case Load() | DropGraph():
+                    self.trial.take(op)
                 case Register(name, spec, spread, shard):
                     query = parse_spec(spec)
-                    self._know(name, query, spec)
-                    self._specs[name], self.levels[name] = query, op.level
+                    if name not in self._queries:  # planned by another process
+                        self._try(spec, query, op.level)
                     if spread is None:
                         self.placed[name] = shard
                     self._route(name, query, spread, shard)
                 case RegisterMany(names, spec, values, spread, shard):
                     prepared = prepare(spec.text, dialect=spec.dialect, base=spec.base)
-                    if names[0] not in self._trial.queries:
-                        self._trial.register_many(prepared, names, read_values(values))
+                    if names[0] not in self._queries:
+                        self._try_many(spec, names, values, op.level)
                     if spread is None:
                         self.placed.update(dict.fromkeys(names, shard))
                     self._count(prepared.query)
                     patterns = partition(prepared.query, 1).patterns
                     self.routing.add_many(patterns, _encoded(values), spread, shard)
                 case Warm(name, shard):
-                    self._route(name, self._specs[name], None, shard)
+                    self._route(name, self._queries[name], None, shard)
                 case Switch(name, shard):
                     self.placed[name] = shard
                 case Drop(name):
-                    self.placed.pop(name, None)
-                    self._narrowed_to.pop(name, None)
-                    if name in self._trial.queries:
-                        self._trial.drop(name)
+                    self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        if self._queries.pop(name, None) is not None:
+            self.trial.drop(name, self.levels.pop(name))
+        self.placed.pop(name, None)
+        self._narrowed_to.pop(name, None)
+        self.partitionings.pop(name, None)
 
     def stand(self, ops: Iterable[Op]) -> None:
         """Entries of the catalog hold: from now on these are the queries whose answers are handed out."""
@@ -223,12 +281,16 @@ class Planner:
     @property
     def queries(self) -> list[str]:
         """Names of the registered queries."""
-        return self._trial.queries
+        return list(self._queries)
+
+    def algebra(self, name: str) -> A.Query:
+        """A registered query."""
+        return self._queries[name]
 
     def span(self, name: str) -> int | None:
         """How far back the windows of a query reach, ms of stream time; None if that cannot be said."""
         reach = 0
-        for window in self._specs[name].windows:
+        for window in self._queries[name].windows:
             match window.window:
                 case A.TimeWindow(range=int(r), slide=slide, until=until, time_predicate=None):
                     reach = max(reach, r + until + (slide if isinstance(slide, int) else 0))
@@ -236,25 +298,17 @@ class Planner:
                     reach = max(reach, 1)
                 case _:
                     return None
-        return reach + (self._specs[name].every or 0)
-
-    def _know(self, name: str, query: A.Query, spec: QuerySpec) -> None:
-        """A query that another process planned."""
-        if name not in self._trial.queries:
-            output = None if spec.output is None else A.Output(spec.output)
-            self._trial.register(name, query, output=output)
-            self._partition(name, query)
+        return reach + (self._queries[name].every or 0)
 
     def _stand(self, name: str, query: A.Query, output: str | None, spread: Spread | None) -> None:
         told = output_of(query) if output is None else A.Output(output)
         self.standing[name] = Standing(name, query, told, spread)
 
     def _route(self, name: str, query: A.Query, spread: Spread | None, shard: int) -> None:
-        by_reference = name in self._trial.reasons
         self._count(query)
-        if reads_every_stream(query) or by_reference:
+        if reads_every_stream(query) or self.trial.reason(name, self.levels[name]) is not None:
             every = reads_every_stream(query)
-            streams = [s.iri for s in self.setup.streams] if every else streams_of(query)
+            streams = [s.iri for s in self.declared.streams.values()] if every else streams_of(query)
             for stream in streams:
                 self.routing.everything(stream, shard)
             return
@@ -263,13 +317,19 @@ class Planner:
         for window in query.windows:
             by = window.window.time_predicate if isinstance(window.window, A.TimeWindow) else None
             if by is not None and isinstance(window.stream, NamedNode):
-                self.routing.predicate(window.stream.value, self._trial.dictionary.encode(by), shard)
+                self.routing.predicate(window.stream.value, int(id_of([by])[0]), shard)
+
+    def _route_to_all(self, iri: str) -> None:
+        """A new stream goes to the queries that read every stream."""
+        for name, query in self._queries.items():
+            if reads_every_stream(query):
+                self._count(query)
+                self.routing.everything(iri, self.placed[name])
 
     def _narrowed(self, query: A.Query) -> Narrowed:
-        """The ids to which stored graphs narrow patterns over windows. (Stored graphs stay as they are for as
-        long as a pipeline runs.)"""
+        """The ids to which stored graphs narrow patterns over windows, if these are fixed."""
         found: Narrowed = {}
-        for pattern, places in narrowings(query).items():
+        for pattern, places in narrowings(query).items() if self.setup.fixed_graphs else ():
             each = [self._keys(narrowing) for narrowing in places]
             if all(each):
                 found[pattern] = each
@@ -278,7 +338,7 @@ class Planner:
     def _keys(self, narrowing: tuple[Narrowing, ...]) -> dict[str, Ids]:
         keys = {}
         for one in narrowing:
-            table = evaluate(one.stored, self._trial.store)
+            table = evaluate(one.stored, self.trial.store)
             assert isinstance(table, Solutions)
             terms = [term for row in table.rows for term in row.values()]
             # What a blank node is called may differ from process to process.
@@ -291,7 +351,7 @@ class Planner:
         for window in query.windows:
             if isinstance(window.window, A.CountWindow):
                 one = [window.stream.value] if isinstance(window.stream, NamedNode) else None
-                for stream in one or [s.iri for s in self.setup.streams]:
+                for stream in one or [s.iri for s in self.declared.streams.values()]:
                     self.routing.count(stream)
 
 

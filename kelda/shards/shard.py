@@ -7,20 +7,22 @@ memory); from these `Shard.stand_up` makes the same shard anew, in any process.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from pyoxigraph import DefaultGraph, Quad
 
 from kelda.engine.answer import Answer
+from kelda.engine.block import Block, blocks_of
 from kelda.engine.incremental import AnswerBatch, IncrementalEvaluator, shared_names
 from kelda.engine.nodes import Step
 from kelda.engine.ownership import Owner
 from kelda.engine.report import output_of
 from kelda.engine.segments import Keeper, Segment, Span, memory_of, pack_step, stand_up
 from kelda.engine.sent import Sent
-from kelda.io.job import QuerySpec, parse_spec
+from kelda.io.elements import columns_of
+from kelda.io.job import QuerySpec, StreamSource, parse_spec
 from kelda.lang import algebra as A
 from kelda.lang import prepare
 from kelda.plan.partition import Spread
@@ -28,9 +30,24 @@ from kelda.plan.shape import QUERY
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Entries
 from kelda.rdf.event import Event, Reject
-from kelda.shards.catalog import Catalog, Drop, Op, Pause, Register, RegisterMany, Switch, Warm
+from kelda.shards.catalog import (
+    AddStream,
+    Catalog,
+    Drop,
+    DropGraph,
+    DropStream,
+    Load,
+    Op,
+    Pause,
+    Register,
+    RegisterMany,
+    Switch,
+    Warm,
+)
+from kelda.shards.declared import FED, Declared, change_graphs, from_start
 from kelda.shards.parcel import Part, unpack
-from kelda.shards.planner import Setup, read_values
+from kelda.shards.planner import read_values
+from kelda.shards.setup import Setup
 
 COUNT_BYTES = 16  # batches between two counts of the bytes held
 
@@ -62,6 +79,8 @@ class News:
     reported: tuple[int, ...] = ()  # stream time up to which each level has answered
     ends: tuple[bool, ...] = ()  # whether all streams of each level have ended
     stopped: dict[str, tuple[int, str]] = field(default_factory=dict)  # queries that have failed: when, why
+    streams: tuple[str, ...] = ()  # that the shard knows
+    memory: dict[str, int] = field(default_factory=dict)  # bytes held, by query, stream and dictionary
 
     def level_ended(self, level: int) -> bool:
         """Whether nothing can come on a level any more."""
@@ -88,8 +107,11 @@ class Shard:
 
     It runs the queries of one `level` (see `kelda.shards.levels`): 0 where no query feeds another."""
 
-    def __init__(self, number: int, setup: Setup, level: int = 0) -> None:
-        self.number, self.setup, self.level = number, setup, level
+    def __init__(self, number: int, setup: Setup, level: int = 0, *, keeps: bool = True) -> None:
+        """`keeps`: what it must not lose goes out with each batch."""
+        self.number, self.setup, self.level, self.keeps = number, setup, level, keeps
+        self.near = False  # whoever hears it is in this process, and looks terms up in its dictionary
+        self.declared = Declared()
         self.evaluator: IncrementalEvaluator = setup.evaluator()
         self.keeper = Keeper(self.evaluator)
         self.batch = -1
@@ -100,8 +122,10 @@ class Shard:
         self._specs: dict[str, Register] = {}
         self._taken: list[tuple[Step, int]] = []
         self._rebuilt = False
-        self._batches = self._held = 0
-        self.evaluator.on_step = self._note
+        self._batches = 0
+        self._held: dict[str, int] = {}
+        if keeps:
+            self.evaluator.on_step = self._note
 
     # -------------------------------------------------------------------- standing up
 
@@ -133,10 +157,10 @@ class Shard:
 
         def register(until: int | None) -> None:
             if until is None:
-                shard._apply(_lasting(catalog.between(0, first)))
+                shard.apply(_lasting(catalog.between(0, first)))
                 shard.version = first
             else:
-                shard._apply(catalog.between(shard.version, until))
+                shard.apply(catalog.between(shard.version, until))
                 shard.version = until
             shard.keeper.begin()
 
@@ -149,30 +173,48 @@ class Shard:
         shard.batch = batch
         return shard
 
-    # -------------------------------------------------------------------- queries
+    # -------------------------------------------------------------------- what holds
 
-    def _apply(self, ops: Iterable[Op]) -> None:
+    def apply(self, ops: Iterable[Op]) -> None:
+        """Entries of the catalog hold."""
         for op in ops:
             match op:
+                case AddStream(_, source):
+                    self.declared.take([op])
+                    if self._hears(source):
+                        self._add_stream(source)
+                case DropStream(iri):
+                    self.declared.take([op])
+                    if iri in self.evaluator.clock.streams:
+                        self.evaluator.drop_stream(iri)
+                case Load() | DropGraph():
+                    change_graphs(self.evaluator.store, op)
+                    self.evaluator.stored_changed()
                 case Register(name, spec, spread, shard):
                     self._specs[name] = op
-                    for stream in self.setup.fed_by(name) if self.level > op.level else ():
-                        self.evaluator.add_stream(stream.iri, lateness=stream.lateness, from_start=True)
+                    for _, stream in self.declared.fed_by(name) if self.level > op.level else ():
+                        self._add_stream(stream)
                     if op.level == self.level and (spread is not None or shard == self.number):
                         self._register(name, spec, spread)
                 case RegisterMany(names, spec, values, spread, shard):
-                    if op.level == self.level and (spread is not None or shard == self.number):
+                    mine = op.level == self.level and (spread is not None or shard == self.number)
+                    if mine and names[0] not in self.evaluator.queries:
                         prepared = prepare(spec.text, dialect=spec.dialect, base=spec.base)
                         output = _output(spec, spread, prepared.query)
                         self.evaluator.register_many(
-                            prepared, names, read_values(values), output=output, owner=self._owner(spread)
+                            prepared,
+                            names,
+                            read_values(values),
+                            output=output,
+                            report=spec.report,
+                            owner=self._owner(spread),
                         )
                 case Drop(name):
                     self._warming.discard(name)
                     self._specs.pop(name, None)
                     if name in self.evaluator.queries:
                         self.evaluator.drop(name)
-                    for stream in self.setup.fed_by(name):
+                    for _, stream in self.declared.fed_by(name):
                         if stream.iri in self.evaluator.clock.streams:
                             self.evaluator.clock.streams[stream.iri].ended = True
                 case Pause(name, paused):
@@ -189,9 +231,22 @@ class Shard:
                     elif name in self.evaluator.queries:
                         self.evaluator.drop(name)
 
+    def _hears(self, source: StreamSource) -> bool:
+        """Whether the queries of this level can read a stream: one that a query feeds is for those above."""
+        if not source.path.startswith(FED):
+            return True
+        feeder = self._specs.get(source.path.removeprefix(FED))
+        return feeder is not None and feeder.level < self.level
+
+    def _add_stream(self, source: StreamSource) -> None:
+        self.evaluator.add_stream(source.iri, lateness=source.lateness, from_start=from_start(source))
+
     def _register(self, name: str, spec: QuerySpec, spread: Spread | None) -> None:
+        if name in self.evaluator.queries:  # whoever planned it has tried it here
+            return
         query = parse_spec(spec)
-        self.evaluator.register(name, query, output=_output(spec, spread, query), owner=self._owner(spread))
+        output = _output(spec, spread, query)
+        self.evaluator.register(name, query, output=output, report=spec.report, owner=self._owner(spread))
 
     def _owner(self, spread: Spread | None) -> Owner | None:
         return None if spread is None else Owner(spread, self.number)
@@ -200,19 +255,29 @@ class Shard:
 
     def take(self, batch: int, catalog: Catalog, parcels: Iterable[bytes]) -> Outcome:
         """Take the parcels of a batch, which tell the version of the catalog that holds from it on."""
-        begin = time.perf_counter()
-        evaluator = self.evaluator
-        late = dict(evaluator.late)
         parts: list[Part] = []
         for parcel in parcels:
             version, some, entries = unpack(parcel)
-            if version > self.version:
-                self._apply(catalog.between(self.version, version))
-                self.version = version
+            self.hold(catalog, version)
             parts += some
             if entries is not None:
-                evaluator.dictionary.add_entries(entries)
+                self.evaluator.dictionary.add_entries(entries)
+        return self.take_parts(batch, parts)
+
+    def hold(self, catalog: Catalog, version: int) -> None:
+        """A version of the catalog holds from the next batch on."""
+        if version > self.version:
+            self.apply(catalog.between(self.version, version))
+            self.version = version
+
+    def take_parts(self, batch: int, parts: list[Part]) -> Outcome:
+        """Take the parts of a batch, whose terms the evaluator's dictionary knows."""
+        begin = time.perf_counter()
+        evaluator = self.evaluator
+        late = dict(evaluator.late)
         self.keeper.begin()
+        # Of a stream that was dropped meanwhile a part may still be on its way.
+        parts = [part for part in parts if part.stream in self.declared.streams]
         parts.sort(key=lambda part: (part.stream, part.number))
         if any(part.idle for part in parts):
             parts = _without_past_silence(parts)
@@ -231,7 +296,7 @@ class Shard:
         removed = self._expired()
         read: dict[str, tuple[int, int]] = {}
         for part in parts:
-            stream = self.setup.streams[part.stream].iri
+            stream = self.declared.streams[part.stream].iri
             events, size = read.get(stream, (0, 0))
             read[stream] = (events + _events(part), size + part.bytes)
         once = {id(t.sent.values): t.sent for t in told}.values()  # equal queries say the same
@@ -245,27 +310,76 @@ class Shard:
             evaluator.now,
             evaluator.clock.horizon,
             time.perf_counter() - begin,
-            self._bytes(),
+            sum(self._memory().values()),
             len(self._spans),
             rebuilt,
-            all(clock.ended for clock in evaluator.clock.streams.values()),
+            bool(evaluator.clock.streams) and all(c.ended for c in evaluator.clock.streams.values()),
             stopped={name: (why.at, why.reason) for name, why in evaluator.stopped.items()},
+            streams=tuple(source.iri for source in self.declared.streams.values()),
+            memory=self._held,
         )
         return Outcome(
             told,
             answers,
-            evaluator.dictionary.entries_of(np.concatenate(values)) if values else None,
+            evaluator.dictionary.entries_of(np.concatenate(values)) if values and not self.near else None,
             news,
             self.version,
             put,
             removed,
-            wire.encode((self.version, memory_of(evaluator))),
+            wire.encode((self.version, memory_of(evaluator))) if self.keeps else b"",
         )
 
-    def _bytes(self) -> int:
+    # -------------------------------------------------------------------- pushed in this process
+
+    def push(self, stream: str, events: Sequence[Event], complete: int | None) -> list[Block]:
+        """Take events, and the promise that nothing up to `complete` will come any more; what is answered."""
+        evaluator = self.evaluator
+        events = [event for event in events if event.quads]  # an empty message says nothing
+        answers = evaluator.fallback.push(stream, events) if evaluator.fallback.queries else []
+        s, p, o, _, time, event = columns_of(events, evaluator.dictionary)
+        evaluator.take(stream, s, p, o, time, event)
+        if complete is not None:
+            answers += evaluator.fallback.heartbeat(stream, complete)
+            clock = evaluator.clock.streams[stream]
+            clock.promised = max(clock.promised, complete)
+        return self._blocks(answers)
+
+    def heartbeat(self, stream: str, time: int) -> list[Block]:
+        """Nothing at or before `time` will come any more on a stream; what is answered."""
+        clock = self.evaluator.clock.streams[stream]
+        answers = self.evaluator.fallback.heartbeat(stream, time)
+        clock.promised = max(clock.promised, time)
+        return self._blocks(answers)
+
+    def end(self, stream: str) -> list[Block]:
+        """A stream has no more elements; what is answered."""
+        answers = self.evaluator.fallback.end(stream)
+        self.evaluator.clock.streams[stream].ended = True
+        return self._blocks(answers)
+
+    def _blocks(self, answers: list[Answer]) -> list[Block]:
+        """What has become complete, as columns; `answers` are those of the reference evaluator."""
+        evaluator, blocks = self.evaluator, list[Block]()
+        batches = evaluator.advance()
+        if self.setup.memory_limit is not None:  # answers take memory, too: they are counted as they are made
+            answers = sorted([*answers, *evaluator.all_answers(batches)], key=lambda answer: answer.time)
+            batches = []
+        for batch in batches:
+            names = shared_names(batch)
+            query, sent, dictionary = batch.running.query, batch.sent, batch.dictionary
+            if names is None:
+                blocks.append(Block(query, batch.running.name, sent, dictionary))
+            else:
+                blocks += blocks_of(query, ["", *names], sent, dictionary)  # numbered from 1
+        for name in dict.fromkeys(answer.query for answer in answers):
+            query = parse_spec(self._specs[name].spec)
+            blocks.append(Block.of_answers(query, name, [a for a in answers if a.query == name]))
+        return blocks
+
+    def _memory(self) -> dict[str, int]:
         """Bytes held, counted every few batches: it takes milliseconds."""
         if self._batches % COUNT_BYTES == 0:
-            self._held = sum(self.evaluator.nbytes.values())
+            self._held = self.evaluator.nbytes
         self._batches += 1
         return self._held
 
@@ -286,7 +400,7 @@ class Shard:
 
     def _feed(self, part: Part) -> list[Answer]:
         evaluator = self.evaluator
-        stream = self.setup.streams[part.stream].iri
+        stream = self.declared.streams[part.stream].iri
         clock = evaluator.clock.streams.get(stream)
         answers: list[Answer] = []
         if clock is None:  # a stream that a query of this level or above feeds

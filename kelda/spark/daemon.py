@@ -92,7 +92,7 @@ def prepare() -> None:
     for name in SPARKS:
         with suppress(ImportError):
             importlib.import_module(name)
-    import kelda.spark.host
+    import kelda.spark.client
     import kelda.spark.shard
     import kelda.spark.source  # noqa: F401
     from kelda.io.job import QuerySpec, StreamSource
@@ -100,21 +100,24 @@ def prepare() -> None:
     from kelda.rdf.framings.base import Chunk
     from kelda.shards.catalog import Catalog
     from kelda.shards.ingest import ingest
-    from kelda.shards.planner import Planner, Setup
+    from kelda.shards.planner import Planner
+    from kelda.shards.setup import Setup
     from kelda.shards.shard import Shard
 
     stream = StreamSource("x:s", "x.tsnt", format="tsnt")
-    setup = Setup((stream,), shards=2)
+    setup = Setup(shards=2)
     planner = Planner(setup)
+    declared = planner.declare(stream)
+    planner.route([declared])
     joined = "SELECT ?a ?b ?c { STREAM <x:s> [RANGE 1s SLIDE 100ms] { ?a <x:p> ?b . ?b <x:q> ?c } }"
     counted = "SELECT ?a (COUNT(*) AS ?n) { STREAM <x:s> [RANGE 1s] { ?a <x:p> ?b } } GROUP BY ?a"
     ops = [planner.plan(QuerySpec(f"q{i}", text)) for i, text in enumerate((joined, counted))]
     catalog = Catalog()
-    catalog.add(ops)
+    catalog.add([declared, *ops])
     planner.route(ops)
     text = b"".join(b"%d000\t<x:a> <x:%s> <x:a> .\n" % (i, b"pq"[i % 2 : i % 2 + 1]) for i in range(1, 9))
     piece = Piece(0, 0, Chunk(0, 0, b"", text), 8, len(text), ends=True)
-    parcels = ingest([piece], setup.streams, planner.routing, 2, 1)
+    parcels = ingest([piece], planner.declared.streams, planner.routing, 2, 1)
     Shard(0, setup).take(0, catalog, [parcels[0]])
 
 

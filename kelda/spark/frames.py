@@ -20,9 +20,10 @@ from kelda.io.sources import Piece
 from kelda.rdf.framing import checked_length
 from kelda.rdf.framings.base import HEAD, Chunk
 from kelda.shards.ingest import ingest
-from kelda.spark.host import Run
 from kelda.spark.keys import shard_keys
-from kelda.spark.source import SCHEMA, routing_of
+from kelda.spark.run import Run
+from kelda.spark.source import SCHEMA
+from kelda.spark.ways import routing_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,16 +67,16 @@ def check_pace(source: StreamSource) -> None:
         raise UsageError(f"idle_ms of <{source.iri}> must be at least 1, not {source.idle_ms}")
 
 
-def parcels_of(frame: DataFrame, number: int, run: Run, routing: str) -> DataFrame:
+def parcels_of(frame: DataFrame, number: int, source: StreamSource, run: Run, routing: str) -> DataFrame:
     """The parcels of a stream that is a DataFrame; `number` is its place among the streams."""
     columns = ["CAST(value AS BINARY) AS value"]
-    if run.setup.streams[number].format == PLAIN:
+    if source.format == PLAIN:
         columns.append("unix_millis(CAST(timestamp AS TIMESTAMP)) AS time")
-    return frame.selectExpr(*columns).mapInArrow(_reader(number, run, routing), SCHEMA)
+    return frame.selectExpr(*columns).mapInArrow(_reader(number, source, run, routing), SCHEMA)
 
 
 def _reader(
-    number: int, run: Run, routing: str
+    number: int, source: StreamSource, run: Run, routing: str
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -85,10 +86,10 @@ def _reader(
         first = context.partitionId() * APART
         pieces: list[Piece] = []
         for batch in batches:
-            pieces += pieces_of(batch, number, first + len(pieces), run.setup.streams[number])
+            pieces += pieces_of(batch, number, first + len(pieces), source)
         if not pieces:
             return
-        parcels = ingest(pieces, run.setup.streams, routing_of(routing), run.setup.shards, 0)
+        parcels = ingest(pieces, {number: source}, routing_of(routing), run.setup.shards, 0)
         yield pa.RecordBatch.from_arrays(
             [pa.array(shard_keys(run.setup.shards), pa.int32()), pa.array(parcels, pa.binary())],
             schema=ARROW_SCHEMA,

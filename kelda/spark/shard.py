@@ -14,8 +14,10 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from kelda.rdf import wire
-from kelda.spark.host import NEW, AtHost, Host, Reply, Run, Stamp, at_host, current_batch
+from kelda.spark.client import AtHost, Host, at_host, current_batch
+from kelda.spark.host_wire import NEW, Reply, Stamp
 from kelda.spark.keys import shard_keys
+from kelda.spark.run import Run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from kelda.errors import KeldaError, WireError
+from kelda.io.private import check_private
 from kelda.rdf import wire
-from kelda.spark.private import check_private
 
 LONGEST = 1 << 36  # bytes of a message
 STRANGER = "the other side is no process of this version of Kelda: end it (kelda-shard-N in ps), start anew"

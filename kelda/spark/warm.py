@@ -15,7 +15,9 @@ import tempfile
 from pathlib import Path
 
 from kelda.errors import EnvironmentProblem
-from kelda.io.job import Job, QuerySpec, StreamSource
+from kelda.io.job import QuerySpec, StreamSource
+from kelda.shards.setup import Setup
+from kelda.spark.driver import SparkDriver
 from kelda.spark.session import JAVA_OPTIONS, archive, start
 
 PATIENCE = 180  # seconds for the JVM to write the archive
@@ -23,8 +25,6 @@ PATIENCE = 180  # seconds for the JVM to write the archive
 
 def warm() -> Path:
     """Write the archive; returns where it is."""
-    from kelda.spark.run import run
-
     path = archive()
     path.parent.mkdir(parents=True, exist_ok=True)
     # Under another name until it is complete: a run that starts meanwhile must not find half of it.
@@ -37,8 +37,13 @@ def warm() -> Path:
     with tempfile.TemporaryDirectory(prefix="kelda-warm-") as folder:
         stream = Path(folder, "stream.tsnt")
         stream.write_text("".join(f"{i}000\t<x:s> <x:p> <x:o{i}> .\n" for i in range(1, 10)))
-        query = QuerySpec("warm", "SELECT ?o WHERE { STREAM <x:stream> [RANGE 2s] { ?s ?p ?o } }")
-        list(run(Job((query,), (StreamSource("x:stream", str(stream)),), batch_events=3)))
+        driver = SparkDriver(Setup(), Path(folder, "state"), master="local[2]", batch_events=3)
+        driver.add_stream(StreamSource("x:stream", str(stream)))
+        text = "SELECT ?o WHERE { STREAM <x:stream> [RANGE 2s] { ?s ?p ?o } }"
+        driver.deployment.register(QuerySpec("warm", text))
+        driver.start()
+        driver.wait()
+        driver.stop()
     jvm: subprocess.Popen[bytes] = spark.sparkContext._gateway.proc
     spark.stop()
     assert jvm.stdin is not None

@@ -19,10 +19,10 @@ from kelda.io.job import Job, QuerySpec, StreamSource
 from kelda.lang.params import term_from_text
 from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import read_events
-from kelda.shards.local import LocalShards
-from kelda.shards.planner import Setup
+from kelda.shards.setup import Setup
 from tests.behaviour.cases import Case
 from tests.behaviour.worlds import World
+from tests.shards.local import LocalShards
 
 Answers = dict[str, list[Answer]]
 
@@ -100,7 +100,7 @@ def on_shards_one_by_one(world: World, cases: Iterable[Case], folder: Path, shar
 
 def shards_of(job: Job, shards: int) -> LocalShards:
     """Shards with the queries of a job."""
-    local = LocalShards(Setup(job.streams, job.graphs, job.t0, shards))
+    local = LocalShards(Setup(job.t0, shards, fixed_graphs=True), job.streams, job.graphs)
     local.apply([local.planner.plan(spec) for spec in job.queries])
     return local
 
@@ -151,6 +151,7 @@ def on_spark(
 ) -> Answers:
     """With `exchange`, parcels go through Spark to the shards, as on a cluster."""
     from kelda.spark.pipeline import Pipeline
+
     from kelda.spark.run import run
 
     job = job_of(world, cases, folder, BATCH_EVENTS[world.name][shards])

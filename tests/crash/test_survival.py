@@ -17,10 +17,12 @@ from kelda.io.sources.reader import Piece
 from kelda.rdf.framings.base import Chunk
 from kelda.shards.catalog import CatalogFolder
 from kelda.shards.ingest import ingest
-from kelda.shards.planner import Planner, Setup
+from kelda.shards.planner import Planner
+from kelda.shards.setup import Setup
 from kelda.spark import daemon
 from kelda.spark.host import NEW, Reply, Run, _Served
 from kelda.spark.session import retrying
+from tests.shards.local import declare
 
 
 @pytest.mark.parametrize(
@@ -44,18 +46,19 @@ def test_local_masters_run_tasks_again(given: str, wanted: str) -> None:
 @pytest.fixture
 def scene(tmp_path: Path) -> tuple[Run, list[bytes]]:
     """A run with one query, and the parcels of two batches for its one shard."""
-    setup = Setup((StreamSource("x:s", "x.tsnt", format="tsnt"),), shards=1)
+    setup = Setup()
     planner = Planner(setup)
+    declared = declare(planner, [StreamSource("x:s", "x.tsnt", format="tsnt")])
     run = Run("run", setup, str(tmp_path))
     spec = QuerySpec("q", "SELECT ?a ?b { STREAM <x:s> [RANGE 10s] { ?a <x:p> ?b } }")
     ops = [planner.plan(spec)]
     planner.route(ops)
-    CatalogFolder(run.catalog).add(ops)
+    CatalogFolder(run.catalog).add([*declared, *ops])
     parcels = []
     for number in range(2):
         text = b"".join(b"%d\t<x:a> <x:p> <x:b%d> .\n" % (1000 * number + i, i) for i in range(1, 4))
         piece = Piece(0, number, Chunk(0, 0, b"", text), 3, len(text), ends=number == 1)
-        parcels += ingest([piece], setup.streams, planner.routing, 1, 1)
+        parcels += ingest([piece], planner.declared.streams, planner.routing, 1, 1)
     return run, parcels
 
 

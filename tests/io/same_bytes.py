@@ -17,9 +17,9 @@ from kelda.io.job import Job, QuerySpec, StreamSource
 from kelda.io.sources import open_reader, push_reader
 from kelda.io.sources.reader import Reader
 from kelda.rdf.event import Reject
-from kelda.shards.local import LocalShards
-from kelda.shards.planner import Setup
+from kelda.shards.setup import Setup
 from tests.engine.test_batching import bag
+from tests.shards.local import LocalShards
 
 STREAM = "http://ex/s"
 EVERYTHING = QuerySpec("everything", f"SELECT * {{ STREAM <{STREAM}> [NOW] {{ ?s ?p ?o }} }}")
@@ -131,7 +131,7 @@ def by_shards(
 ) -> Outcome:
     """By the sources, ingest and shards of the Spark pipeline, without Spark."""
     told, answers = Told(), list[Answer]()
-    shards = LocalShards(Setup((source,), shards=way.shards))
+    shards = LocalShards(Setup(shards=way.shards), [source])
     shards.apply([shards.planner.plan(spec) for spec in queries])
 
     def opened() -> Reader:

@@ -15,8 +15,8 @@ from kelda.io.sources import open_reader, push_reader
 from kelda.io.sources.reader import Piece
 from kelda.rdf.event import Reject
 from kelda.rdf.framings.base import Chunk
-from kelda.shards.local import LocalShards
-from kelda.shards.planner import Setup
+from kelda.shards.setup import Setup
+from tests.shards.local import LocalShards
 
 STREAM = "http://ex/s"
 QUERY = QuerySpec("q", f"SELECT ?x {{ STREAM <{STREAM}> [NOW] {{ ?x <http://ex/p> ?y }} }}")
@@ -80,7 +80,7 @@ def test_what_is_pushed_arrives_when_it_is_pushed(tmp_path: Path) -> None:
 def test_where_arrival_is_not_known_the_event_is_rejected() -> None:
     """Rows of a DataFrame: they come again without a word of when they came first."""
     source = StreamSource(STREAM, "dataframe:", "messages")
-    shards = LocalShards(Setup((source,)))
+    shards = LocalShards(Setup(), [source])
     shards.apply([shards.planner.plan(QUERY)])
     piece = Piece(0, 0, Chunk(1, 0, b"", TEXT), 2, len(TEXT), ends=True, name="<s>", format="messages")
     answers, news = shards.read([piece])

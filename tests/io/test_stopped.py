@@ -28,7 +28,7 @@ def test_the_reader_hears_of_it() -> None:
         bad, good = engine.register(COUNT, name="bad"), engine.register(ALL, name="good")
         push(engine, 1)
         assert bad.error is None
-        breaking(engine._evaluator._queries["bad"].root, "advance")
+        breaking(engine._driver.levels.shards[0].evaluator._queries["bad"].root, "advance")
         push(engine, 2, 3)
         assert [a.time for a in bad.results()] == [1], "what it had answered can be read"
         with pytest.raises(kelda.QueryStopped, match=r"'bad' is stopped after .*: ValueError: broken"):
@@ -114,8 +114,8 @@ def test_300_queries_joined_with_stored_data_are_few_networks(tmp_path: Path) ->
         queries.append(engine.register(text, name=f"q{i}"))
         if i == 100:
             engine.load(file)
-    assert len(engine._evaluator.networks()) == 2
+    assert len(engine._driver.levels.shards[0].evaluator.networks()) == 2
     engine.stream(S).push("<http://ex/u7> <http://ex/posts> <http://ex/p> .", time=1000)
     engine.stream(S).push("<http://ex/u200> <http://ex/posts> <http://ex/p> .", time=1001)
-    engine.close()
+    engine.stop()
     assert [q.name for q in queries if q.unread] == ["q6", "q199"]

@@ -13,6 +13,7 @@ import pytest
 
 import kelda
 from kelda.errors import UsageError
+from kelda.io.elements import unpack
 from kelda.io.job import StreamSource
 from kelda.io.payload import quads_of
 from kelda.io.sources import PushReader, open_reader
@@ -87,7 +88,7 @@ def test_any_interleaving_gives_the_answers_of_one_caller(case: int) -> None:
         stream = engine.stream(S, lateness=4000)
         queries = [engine.register(text, name=name) for name, text in (("a", LAST_3S), ("b", NOW))]
         run(stream)
-        engine.close()
+        engine.stop()
         assert engine.late == {S: 0}
         said = [[(a.query, a.time, a.sign, str(a.bindings)) for a in q.results()] for q in queries]
         for mine in said:
@@ -235,7 +236,7 @@ def test_a_closed_engine_takes_nothing_of_any_thread() -> None:
     def close() -> None:
         while len(taken) < 20:
             time.sleep(0.001)
-        engine.close()
+        engine.stop()
 
     together(pusher(0), pusher(1), close)
     assert len(list(query.results())) == len(taken)
@@ -254,8 +255,7 @@ def test_events_without_a_time_pushed_on_a_spooled_stream_are_never_late(tmp_pat
     together(push, push, push)
     begin = reader.start()
     pieces = [piece.loaded().chunk for piece in reader.pieces(begin, reader.latest(begin, 1000))]
-    text = b"".join(chunk.data for chunk in pieces if chunk is not None)
-    times = [int(line.split(b"\t")[0]) for line in text.splitlines()]
+    times = [time for chunk in pieces if chunk for time in unpack(chunk.data)[0].time.tolist()]
     assert len(times) == 300
     assert times == sorted(times)
     reader.close()

@@ -24,9 +24,9 @@ from kelda.lang import parse
 from kelda.lang.algebra import Output
 from kelda.rdf.event import Event
 from kelda.rdf.graphstore import GraphStore
-from kelda.shards.local import LocalShards
-from kelda.shards.planner import Setup
+from kelda.shards.setup import Setup
 from tests.conformance.results import Row, Rows, Triples, colours, difference, isomorphic, lines, painted
+from tests.shards.local import LocalShards
 
 from . import terms as T
 from .compare import Result, from_jena, from_kelda, in_order, one, solution
@@ -368,10 +368,8 @@ def by_shards(case: Case, shards: int) -> list[Answer]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "stored.nq")
         path.write_text("\n".join(case.data), encoding="utf-8")
-        setup = Setup(
-            tuple(StreamSource(s, "") for s in STREAMS.values()), ((None, str(path)),), shards=shards
-        )
-        local = LocalShards(setup)
+        streams = [StreamSource(s, "") for s in STREAMS.values()]
+        local = LocalShards(Setup(shards=shards, fixed_graphs=True), streams, [(None, str(path))])
         local.apply([local.planner.plan(QuerySpec("q", case.kelda(), output=case.output))])
         told = []
         for event in case.events:

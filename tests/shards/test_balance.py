@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from kelda.errors import UsageError
-from kelda.io.job import QuerySpec
+from kelda.io.job import QuerySpec, StreamSource
 from kelda.shards.balance import STRATEGIES, balancer
 from kelda.shards.planner import Planner
-from tests.shards.worlds import PREFIX, setup
+from kelda.shards.setup import Setup
+from tests.engine.random_queries import STREAMS
+from tests.shards.local import declare
+from tests.shards.worlds import PREFIX
 
 
 def test_rotation_goes_round() -> None:
@@ -45,7 +48,8 @@ def test_an_unknown_strategy_is_refused_with_the_known_ones() -> None:
 
 
 def test_the_planner_asks_only_for_whole_queries() -> None:
-    planner = Planner(setup(3), balancer("rotation", 3))
+    planner = Planner(Setup(shards=3), balancer("rotation", 3))
+    declare(planner, [StreamSource(iri, "") for iri in STREAMS])
     texts = (
         "SELECT * {{ STREAM :a [RANGE {0}s] {{ ?x :p ?y }} }}",
         "ASK {{ STREAM :a [RANGE {0}s] {{ ?x :p 1 }} }}",
@@ -61,4 +65,4 @@ def test_the_planner_asks_only_for_whole_queries() -> None:
 @pytest.mark.parametrize("shards", [0, 64])
 def test_the_number_of_shards_has_its_limits(shards: int) -> None:
     with pytest.raises(UsageError, match="1 to 63"):
-        Planner(setup(shards))
+        Planner(Setup(shards=shards))

@@ -16,12 +16,13 @@ from kelda.io.job import QuerySpec, parse_spec
 from kelda.lang import parse
 from kelda.lang.algebra import Output
 from kelda.rdf.event import Event
+from kelda.rdf.graphs import load_graph
 from kelda.shards.catalog import Drop, Pause, Switch, Warm
-from kelda.shards.local import LocalShards
 from tests.engine.random_queries import EX, STREAMS, events
 from tests.engine.test_batching import bag
 from tests.engine.test_pause import texts
-from tests.shards.worlds import PREFIX, event, setup, write_stored
+from tests.shards.local import LocalShards
+from tests.shards.worlds import PREFIX, event, local_shards, write_stored
 
 CASES = int(os.environ.get("KELDA_CASES", "150")) // 3
 
@@ -51,11 +52,11 @@ def test_same_answers(
     b: list[Event],
     data: st.DataObject,
 ) -> None:
-    made = setup(shards, stored, lateness=1)
-    reference = ReferenceEvaluator(store=made.evaluator().store)
+    reference = ReferenceEvaluator()
+    load_graph(reference.store, stored)
     for stream in STREAMS:
         reference.add_stream(stream, lateness=1, from_start=True)
-    local = LocalShards(made)
+    local = local_shards(shards, stored, lateness=1)
     expected: list[Answer] = []
     found: list[Answer] = []
     left = {s: [e for e in some if e.quads] for s, some in zip(STREAMS, (a, b), strict=True)}
@@ -117,7 +118,7 @@ STREAM, OVER = STREAMS
 
 def whole(text: str) -> LocalShards:
     """Four whole queries of one shape, two on each shard; one of the streams is over."""
-    local = LocalShards(setup(2))
+    local = local_shards(2)
     for i in range(4):
         local.apply([local.planner.plan(QuerySpec(f"q{i}", text.format(f"n{i % 3}"), output="changes"))])
     assert local.planner.placed == {"q0": 0, "q1": 1, "q2": 0, "q3": 1}
@@ -168,7 +169,7 @@ def test_many_queries_at_once() -> None:
     for name, who in zip(names, given, strict=True):
         reference.register(name, parse_spec(QuerySpec(name, text, params={"who": who})))
     expected = reference.push(STREAM, READING) + reference.end(OVER) + reference.end(STREAM)
-    local = LocalShards(setup(5))
+    local = local_shards(5)
     local.apply([local.planner.plan_many(QuerySpec("q", text), names, {"who": given})])
     found = local.push({STREAM: READING[:20]})
     local.crash()
@@ -179,7 +180,7 @@ def test_many_queries_at_once() -> None:
 
 def test_the_reference_evaluator_does_not_wait_for_what_it_is_not_sent() -> None:
     """Its query reads one stream; the elements of the other are sent to other shards, their times to all."""
-    local = LocalShards(setup(2))
+    local = local_shards(2)
     described = PREFIX + "DESCRIBE ?x { STREAM :a [RANGE 3ms] { ?x :p ?y } }"
     asked = PREFIX + "ASK { STREAM :b [RANGE 3ms] { ?x :q ?y } }"
     for name, text in (("d", described), ("a", asked)):
@@ -193,7 +194,7 @@ def test_the_reference_evaluator_does_not_wait_for_what_it_is_not_sent() -> None
 
 @pytest.mark.parametrize("crashing", [False, True])
 def test_the_reference_evaluator_knows_the_time_before_its_first_query(stored: str, crashing: bool) -> None:
-    local = LocalShards(setup(1, stored))
+    local = local_shards(1, stored)
     local.apply([local.planner.plan(QuerySpec("a", PREFIX + "ASK { STREAM :a [NOW] { ?x :p ?y } }"))])
     local.push({STREAM: READING[:4]}, ends=[OVER])
     if crashing:

@@ -11,8 +11,10 @@ from kelda.io.job import QuerySpec, StreamSource
 from kelda.lang import parse
 from kelda.plan.narrow import MOST, narrowings
 from kelda.rdf.ids import encode
-from kelda.shards.planner import Planner, Setup
+from kelda.shards.planner import Planner
 from kelda.shards.routing import id_of
+from kelda.shards.setup import Setup
+from tests.shards.local import declare
 
 EX = "http://ex/"
 STORED = """
@@ -28,7 +30,8 @@ def narrowed(tmp_path: Path, where: str, dialect: str = "cqels", head: str = "SE
     """For each place of a pattern over the window: the subjects (or objects) that are left."""
     path = tmp_path / "stored.trig"
     path.write_text(STORED)
-    planner = Planner(Setup((StreamSource(EX + "s", ""),), ((None, str(path)),)))
+    planner = Planner(Setup(fixed_graphs=True))
+    declare(planner, [StreamSource(EX + "s", "")], [(None, str(path))])
     spec = QuerySpec("q", f"PREFIX : <{EX}> {head} {where}", dialect)
     planner.route([planner.plan(spec)])
     names = {encode(NamedNode(EX + name)): name for name in ("ann", "bob", "cid", "dan", "p1", "p2")}
@@ -90,7 +93,8 @@ def test_windows_that_are_merged_with_stored_graphs_are_not_narrowed(tmp_path: P
 def test_it_is_said_and_sent(tmp_path: Path) -> None:
     path = tmp_path / "stored.trig"
     path.write_text(STORED)
-    planner = Planner(Setup((StreamSource(EX + "s", ""),), ((None, str(path)),)))
+    planner = Planner(Setup(fixed_graphs=True))
+    declare(planner, [StreamSource(EX + "s", "")], [(None, str(path))])
     planner.route([planner.plan(QuerySpec("q", f"PREFIX : <{EX}> SELECT * {{ ?u :is :me {POSTS} }}"))])
     assert "<http://ex/s>: stored data leave ?u 1 value(s)" in planner.explain("q")
     ann, bob, wrote, post = (id_of([NamedNode(EX + n)]) for n in ("ann", "bob", "wrote", "p1"))
@@ -103,7 +107,8 @@ def test_it_is_said_and_sent(tmp_path: Path) -> None:
 def test_too_many_values_say_nothing(tmp_path: Path) -> None:
     path = tmp_path / "stored.nt"
     path.write_text("".join(f"<{EX}{i}> <{EX}is> <{EX}me> .\n" for i in range(MOST + 1)))
-    planner = Planner(Setup((StreamSource(EX + "s", ""),), ((None, str(path)),)))
+    planner = Planner(Setup(fixed_graphs=True))
+    declare(planner, [StreamSource(EX + "s", "")], [(None, str(path))])
     text = f"PREFIX : <{EX}> SELECT * {{ ?u :is :me {POSTS} }}"
     planner.route([planner.plan(QuerySpec("q", text))])
     assert any(narrowings(parse(text)).values()) and not planner._narrowed_to["q"]

@@ -11,9 +11,8 @@ from kelda.engine.ownership import Owner, shards_of
 from kelda.io.job import QuerySpec
 from kelda.lang import parse
 from kelda.plan.partition import Spread, partition, streams_of, window_patterns
-from kelda.shards.local import LocalShards
 from tests.engine.random_queries import STREAMS
-from tests.shards.worlds import PREFIX, event, setup
+from tests.shards.worlds import PREFIX, event, local_shards
 
 A = "STREAM :a [RANGE 5s]"
 B = "STREAM :b [RANGE 5s]"
@@ -111,7 +110,7 @@ def test_a_path_that_may_stay_reads_every_triple() -> None:
     text = PREFIX + "SELECT ?x ?y { STREAM :a [RANGE 5ms] { ?x :p? ?y } }"
     expected = None
     for shards in (1, 2, 5):
-        local = LocalShards(setup(shards))
+        local = local_shards(shards)
         local.apply([local.planner.plan(QuerySpec("q", text))])
         answers = local.push({STREAMS[0]: [event(1, "n0", "q", 7)]}, ends=STREAMS)
         found = sorted(str(sorted((a.bindings or {}).items(), key=str)) for a in answers)

@@ -20,12 +20,13 @@ from kelda.errors import WireError
 from kelda.io.job import QuerySpec
 from kelda.rdf.dictionary import Dictionary
 from kelda.shards.catalog import Catalog, Drop, Pause
-from kelda.shards.local import Kept, LocalShards
+from kelda.shards.setup import Setup
 from kelda.shards.shard import Shard
 from tests.engine.random_queries import STREAMS
 from tests.engine.test_batching import bag
 from tests.hostile import Touch
-from tests.shards.worlds import PREFIX, event, setup, write_stored
+from tests.shards.local import Kept, LocalShards
+from tests.shards.worlds import PREFIX, event, local_shards, write_stored
 
 STREAM, OVER = STREAMS
 
@@ -76,7 +77,7 @@ READING = [event(i, f"n{i % 3}", "p", i % 4) for i in range(1, 121)]
 
 
 def one_shard(*texts: str) -> LocalShards:
-    local = LocalShards(setup(1))
+    local = local_shards(1)
     local.apply([local.planner.plan(QuerySpec(f"q{i}", PREFIX + text)) for i, text in enumerate(texts)])
     local.push({}, ends=[OVER])
     return local
@@ -154,9 +155,9 @@ TEXTS = (
 )
 
 
-def _goes_on(stored: str, batch: int, catalog: Catalog, kept: list[Kept]) -> list[str]:
+def _goes_on(batch: int, catalog: Catalog, kept: list[Kept]) -> list[str]:
     """In another process: the same shards, from what they kept."""
-    local = LocalShards(setup(len(kept), stored))
+    local = LocalShards(Setup(shards=len(kept), fixed_graphs=True))
     local.apply(catalog.between(0, catalog.version))
     local.kept, local.batch, local.catalog = kept, batch, catalog
     local.crash()
@@ -169,13 +170,13 @@ def _rest(local: LocalShards) -> list[str]:
 
 def test_shards_stand_up_in_another_process(tmp_path: Path) -> None:
     stored = write_stored(tmp_path)
-    local = LocalShards(setup(3, stored))
+    local = local_shards(3, stored)
     local.apply([local.planner.plan(QuerySpec(f"q{i}", PREFIX + text)) for i, text in enumerate(TEXTS)])
     assert "by the reference evaluator" in local.planner.explain("q3")
     local.push({STREAM: READING[:33]}, ends=[OVER])
     local.push({STREAM: READING[33:60]})
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found = pool.apply(_goes_on, (stored, local.batch, local.catalog, local.kept))
+        found = pool.apply(_goes_on, (local.batch, local.catalog, local.kept))
     assert found == _rest(local)
     assert {json.loads(line)["query"] for line in found} == {"q0", "q1", "q2", "q3"}
 
@@ -198,8 +199,7 @@ def test_of_a_large_batch_and_a_small_window_the_end_is_kept(window: str) -> Non
 
 
 def test_what_lies_in_a_checkpoint_is_not_run(tmp_path: Path) -> None:
-    given = setup(1)
-    shards = LocalShards(given)
+    shards = local_shards(1)
     text = PREFIX + "SELECT ?x ?y { STREAM :a [RANGE 5ms] { ?x :p ?y } }"
     shards.apply([shards.planner.plan(QuerySpec("q", text))])
     shards.push({STREAM: [event(i, "n", "p", i) for i in range(1, 9)]}, heartbeats={OVER: 8})
@@ -209,7 +209,7 @@ def test_what_lies_in_a_checkpoint_is_not_run(tmp_path: Path) -> None:
     hostile = pickle.dumps(Touch(touched))
 
     def stand_up(memory: bytes, segments: dict[int, tuple[int, bytes]]) -> Shard:
-        return Shard.stand_up(0, given, shards.catalog, 0, memory, segments)
+        return Shard.stand_up(0, shards.setup, shards.catalog, 0, memory, segments)
 
     assert stand_up(kept.memory, kept.segments).evaluator.now == shards.shards[0].evaluator.now
     with pytest.raises(WireError, match="what a shard keeps is not in Kelda's form"):

@@ -15,11 +15,12 @@ from kelda.io.job import QuerySpec, StreamSource
 from kelda.lang import parse
 from kelda.lang.algebra import Output
 from kelda.rdf.event import Event
+from kelda.rdf.graphs import load_graph
 from kelda.shards.catalog import Drop
-from kelda.shards.local import LocalShards
-from kelda.shards.planner import Setup
+from kelda.shards.setup import Setup
 from tests.engine.random_queries import STORED, STREAMS, events, queries
 from tests.engine.test_batching import bag
+from tests.shards.local import LocalShards
 
 CASES = int(os.environ.get("KELDA_CASES", "300")) // 2
 
@@ -31,9 +32,9 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def setup(stored: str, shards: int) -> Setup:
-    streams = tuple(StreamSource(iri, "", lateness=1) for iri in STREAMS)
-    return Setup(streams, ((None, stored),), shards=shards)
+def local_shards(stored: str, shards: int) -> LocalShards:
+    streams = [StreamSource(iri, "", lateness=1) for iri in STREAMS]
+    return LocalShards(Setup(shards=shards, fixed_graphs=True), streams, [(None, stored)])
 
 
 @settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck))
@@ -61,10 +62,11 @@ def test_same_answers(
             continue
         copies = data.draw(st.integers(1, 3))
         specs += [QuerySpec(f"q{i}-{j}", text, output=output and output.value) for j in range(copies)]
-    reference = ReferenceEvaluator(store=setup(stored, 1).evaluator().store)
+    reference = ReferenceEvaluator()
+    load_graph(reference.store, stored)
     for stream in STREAMS:
         reference.add_stream(stream, lateness=1, from_start=True)
-    local = LocalShards(setup(stored, shards))
+    local = local_shards(stored, shards)
     late: dict[str, int] = {}
     expected: list[Answer] = []
     found: list[Answer] = []

@@ -7,8 +7,10 @@ from kelda.io.sources import Piece
 from kelda.rdf.framings.base import Chunk
 from kelda.shards.catalog import Catalog
 from kelda.shards.ingest import ingest
-from kelda.shards.planner import Planner, Setup
+from kelda.shards.planner import Planner
+from kelda.shards.setup import Setup
 from kelda.shards.shard import Shard
+from tests.shards.local import declare
 
 INCREMENTAL = "SELECT ?x { STREAM <x:b> [NOW] { ?x <x:p> ?y } }"
 BY_REFERENCE = "SELECT ?x { STREAM <x:b> [NOW] { ?x <x:p>+ ?y } }"
@@ -21,16 +23,18 @@ def text(stream: int, number: int, *times: int) -> Piece:
 
 def test_who_speaks_again_in_the_same_batch_is_not_late() -> None:
     streams = (StreamSource("x:a", "a.tsnt"), StreamSource("x:b", "b.tsnt"))
-    setup = Setup(streams, (), 0, 1)
-    planner, catalog = Planner(setup), Catalog()
+    planner, catalog = Planner(Setup()), Catalog()
+    catalog.add(declare(planner, streams))
     ops = [planner.plan(QuerySpec(name, q)) for name, q in (("i", INCREMENTAL), ("r", BY_REFERENCE))]
     planner.route(ops)
     version = catalog.add(ops)
-    shard = Shard(0, setup)
+    shard = Shard(0, Setup())
 
     def take(batch: int, *pieces: Piece) -> tuple[int, int, list[int]]:
         """How many are late, how far the clock is, and when the reference evaluator has answered."""
-        outcome = shard.take(batch, catalog, ingest(pieces, streams, planner.routing, 1, version))
+        outcome = shard.take(
+            batch, catalog, ingest(pieces, planner.declared.streams, planner.routing, 1, version)
+        )
         return sum(outcome.news.late.values()), outcome.news.now, [a.time for a in outcome.answers]
 
     silent = Piece(1, -1, None, 0, 0, idle=True)

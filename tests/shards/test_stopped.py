@@ -5,11 +5,11 @@ from __future__ import annotations
 from kelda.engine.answer import Answer
 from kelda.io.job import QuerySpec
 from kelda.shards.catalog import Drop
-from kelda.shards.local import LocalShards
 from tests.engine.random_queries import STREAMS
 from tests.engine.test_batching import bag
 from tests.engine.test_stopped import breaking
-from tests.shards.worlds import PREFIX, event, setup
+from tests.shards.local import LocalShards
+from tests.shards.worlds import PREFIX, event, local_shards
 
 SPREAD = (
     PREFIX + "SELECT ?x ?y { STREAM :a [RANGE 9ms] { ?x :p ?y } OPTIONAL { STREAM :a [NOW] { ?x :q ?z } } }"
@@ -19,7 +19,7 @@ NOW = PREFIX + "SELECT ?x ?now { STREAM :a [RANGE 9ms] { ?x :p 1 } BIND(NOW() AS
 
 
 def local(**queries: str) -> LocalShards:
-    made = LocalShards(setup(2))
+    made = local_shards(2)
     made.apply([made.planner.plan(QuerySpec(name, text)) for name, text in queries.items()])
     return made
 

@@ -8,8 +8,9 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kelda.io.job import StreamSource
 from kelda.rdf.event import Event
-from kelda.shards.planner import Setup
+from kelda.shards.setup import Setup
 from tests.engine.random_queries import EX, STORED, STREAMS, XSD_INTEGER
+from tests.shards.local import LocalShards
 
 PREFIX = f"PREFIX : <{EX}> "
 
@@ -21,9 +22,9 @@ def write_stored(folder: Path) -> str:
     return str(path)
 
 
-def setup(shards: int, stored: str | None = None, lateness: int = 0) -> Setup:
-    streams = tuple(StreamSource(iri, "", lateness=lateness) for iri in STREAMS)
-    return Setup(streams, ((None, stored),) if stored else (), shards=shards)
+def local_shards(shards: int, stored: str | None = None, lateness: int = 0) -> LocalShards:
+    streams = [StreamSource(iri, "", lateness=lateness) for iri in STREAMS]
+    return LocalShards(Setup(shards=shards, fixed_graphs=True), streams, [(None, stored)] if stored else [])
 
 
 def event(time: int, s: str, p: str, o: str | int) -> Event:

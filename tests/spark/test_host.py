@@ -24,7 +24,8 @@ from kelda.shards.catalog import CatalogFolder, Drop
 from kelda.shards.ingest import encoded
 from kelda.shards.merge import merge
 from kelda.shards.parcel import cut, pack, unpack
-from kelda.shards.planner import Planner, Setup
+from kelda.shards.planner import Planner
+from kelda.shards.setup import Setup
 from kelda.shards.shard import Outcome
 from kelda.spark import host as hosts
 from kelda.spark.host import NEW, TICKET, AtHost, Host, ParcelsGone, Reply, Run, Stamp, ToldGone, new_ticket

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kelda.spark.pipeline import Pipeline
 
 from kelda.errors import KeldaError, QueryError, UsageError, WireError
 from kelda.io.job import StreamSource
+from kelda.io.private import check_private, make_private, tighten
 from kelda.io.sources.push import BusyError
 from kelda.spark import sockets
-from kelda.spark.pipeline import Pipeline
-from kelda.spark.private import check_private, make_private, tighten
 from kelda.spark.remote import Door, RemoteReader
 from kelda.spark.sockets import accept, answer, ask, connect, listen, receive, user_of
 from tests.hostile import Touch

@@ -15,9 +15,9 @@ from kelda.io.sources import Offset, Piece
 from kelda.shards import seen
 from kelda.shards.catalog import CatalogFolder, Register
 from kelda.shards.parcel import unpack
-from kelda.shards.planner import Setup
 from kelda.shards.routing import Routing
 from kelda.shards.routing_file import Change, RoutingFile
+from kelda.shards.setup import Setup
 from kelda.spark.host import Run
 from kelda.spark.keys import shard_keys, spark_hash
 from kelda.spark.source import CATALOG, Reading, StreamPieces, Streams

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kelda.errors import UsageError
+from kelda.io.elements import ELEMENTS
 from kelda.io.file_names import readable_name
 from kelda.io.job import StreamSource
 from kelda.io.sources.address import LOCAL, Address, read_address
@@ -75,7 +76,9 @@ class Opening:
     @property
     def format(self) -> str:
         """As the stream says, or by the name of the file."""
-        if self.source.format is None and self.address.scheme in ("tcp", "push"):
+        if self.source.format is None and self.address.scheme == "push":
+            return ELEMENTS  # events, as the application has them
+        if self.source.format is None and self.address.scheme == "tcp":
             raise UsageError(
                 f"{self.address.text}: say the format of the stream <{self.source.iri}>, e.g. tsnt"
             )

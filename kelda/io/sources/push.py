@@ -10,18 +10,19 @@ from when it is read), and stays there until it is committed. At most
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from kelda.errors import KeldaError, UsageError
+from kelda.io.elements import ELEMENTS, pack
 from kelda.io.job import StreamSource
+from kelda.io.sources.cutter import Place, Step
 from kelda.io.sources.reader import Now, wall
 from kelda.io.sources.spooled import SpooledReader
 from kelda.rdf.event import Event
 from kelda.rdf.framing import RECORDS
-from kelda.rdf.writers import write_messages, write_tsnt
+from kelda.rdf.framings.base import Chunk
 
 WAITING = 100_000
 
@@ -54,6 +55,11 @@ class PushReader(SpooledReader):
         return self._spool.waiting
 
     @property
+    def pieces_so_far(self) -> int:
+        """How many pieces were pushed, heart-beats and the end included; as offsets count them."""
+        return self._spool.entries
+
+    @property
     def records(self) -> int:
         """How many records were pushed so far, also by earlier runs with this spool."""
         return self._spool.place.records
@@ -66,16 +72,32 @@ class PushReader(SpooledReader):
         Text is a document of its own: it brings its prefixes. Where too much waits, `wait` says whether to
         wait (at most `timeout` seconds) or to raise BusyError at once.
         """
-        with self._spool.changed:  # one push after the other: its records stay together
+        if isinstance(data, str | bytes):
+            if self.format == ELEMENTS:
+                raise UsageError(
+                    f"<{self.source.iri}> has no format in which text could be read: push events, or declare "
+                    "the stream with a format, e.g. tsnt"
+                )
+            text = data.encode() if isinstance(data, str) else data
+            with self._spool.changed:  # one push after the other: its records stay together
+                self._room(wait, timeout)
+                return self._document().add(text, complete=True)
+        events = [data] if isinstance(data, Event) else list(data)
+        with self._spool.changed:
             self._room(wait, timeout)
-            text = (  # now: events without a time get that of their place among the others
-                data.encode()
-                if isinstance(data, str)
-                else data
-                if isinstance(data, bytes)
-                else self._written(data)
-            )
-            return self._document().add(text, complete=True)
+            place = self._spool.place
+            packed = pack([self._timed(event) for event in events])
+            chunk = Chunk(0, place.records, b"", packed)
+            after = Place(0, place.line, place.records + len(events))
+            self._spool.append(Step(chunk, len(events), after, False), format=ELEMENTS)
+            return len(events)
+
+    def _timed(self, event: Event) -> Event:
+        """An event with a time: that of its arrival if it says none. Clocks are set back, at times."""
+        if event.time is not None:
+            return event
+        self._arrival = max(int(wall() * 1000), self._arrival)
+        return Event(self._arrival, event.quads)
 
     def heartbeat(self, time: int) -> None:
         """Promise that nothing at or before `time` (ms) will be pushed any more."""
@@ -106,18 +128,3 @@ class PushReader(SpooledReader):
     def _refuse_after_end(self) -> None:
         if self._spool.ended:
             raise UsageError(f"<{self.source.iri}> has ended: it takes no more records")
-
-    def _written(self, data: Event | Iterable[Event]) -> bytes:
-        events = [data] if isinstance(data, Event) else list(data)
-        out = io.BytesIO()
-        if self.format == "tsnt":
-            arrival = self._arrival = max(int(wall() * 1000), self._arrival)  # clocks are set back, at times
-            write_tsnt((e if e.time is not None else Event(arrival, e.quads) for e in events), out)
-        elif self.format == "messages":
-            write_messages(events, out, time_predicate=self.source.time)
-        else:
-            raise UsageError(
-                f"events cannot be written as '{self.format}': push text, or make <{self.source.iri}> "
-                "a stream of tsnt (a triple an event) or messages (with a time predicate)"
-            )
-        return out.getvalue()

@@ -113,6 +113,11 @@ class Spool:
         return (self._entries[-1].records if self._entries else 0) - self._committed
 
     @property
+    def entries(self) -> int:
+        """How many there are, from the first that ever was."""
+        return self._next
+
+    @property
     def ended(self) -> bool:
         return bool(self._entries) and self._entries[-1].ends
 
@@ -122,8 +127,15 @@ class Spool:
 
     # ------------------------------------------------------------------ writing
 
-    def append(self, step: Step | None, *, ends: bool = False, heartbeat: int | None = None) -> None:
-        """Write an entry: the records of a step, or none."""
+    def append(
+        self,
+        step: Step | None,
+        *,
+        ends: bool = False,
+        heartbeat: int | None = None,
+        format: str | None = None,
+    ) -> None:
+        """Write an entry: the records of a step (in the stream's format, unless another is told), or none."""
         with self.changed:
             after = self.place if step is None else Place(0, step.place.line, step.place.records)
             chunk = step.chunk if step is not None and step.chunk is not None else Chunk(0, 0, b"", b"")
@@ -139,6 +151,7 @@ class Spool:
                 "so_far": after.records,
                 "ends": ends,
                 "heartbeat": heartbeat,
+                "format": format or self.format,
                 "arrived": int(self._now() * 1000),
             }
             body = json.dumps(about).encode() + b"\n" + chunk.context + chunk.data
@@ -210,7 +223,7 @@ class Spool:
             bytes=len(chunk.data),
             ends=about["ends"],
             heartbeat=about["heartbeat"],
-            format=self.format,
+            format=about["format"],
             arrived=about["arrived"],
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kelda.io.elements import ELEMENTS
 from kelda.io.job import StreamSource
 from kelda.io.sources.cutter import Cutter, Place
 from kelda.io.sources.reader import Now, Offset, Piece, wall
@@ -26,7 +27,7 @@ class SpooledReader:
         now: Now = wall,
     ) -> None:
         self.source, self.number, self.format = source, number, format
-        self._mapping = prepare_mapping(format, source.mapping)
+        self._mapping = None if format == ELEMENTS else prepare_mapping(format, source.mapping)
         self._piece_records = piece_records
         self._spool = Spool(spool, number, format, now=now)
 

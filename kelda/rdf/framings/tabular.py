@@ -12,6 +12,8 @@ import csv
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -199,7 +201,6 @@ class JsonLines:
         return LineSplitter()
 
     def read(self, chunk: Chunk, how: Reading) -> Iterator[Event]:
-        mapping: TableMapping = how.mapping
         start = 0
         for offset, end in enumerate(line_ends(chunk.data, at_end=True)):
             line = chunk.data[start:end]
@@ -207,21 +208,25 @@ class JsonLines:
             if line.isspace():
                 continue
             try:
-                found = _object(line)
-
-                def value(column: str, found: dict[str, Any] = found) -> str | None:
-                    text = _look_up(found, column)
-                    return None if text is None or not text.strip() or text in mapping.missing else text
-
-                try:
-                    event = _event(value, chunk.ordinal + offset, how)
-                except _Several:
-                    each = partial(_combinations, found, mapping.missing)
-                    event = _event(value, chunk.ordinal + offset, how, each)
+                event = object_event(_object(line), chunk.ordinal + offset, how)
             except RecordError as error:
                 how.reject(chunk.first_line + offset, str(error), line)
             else:
                 yield event
+
+
+def object_event(found: Mapping[str, Any], ordinal: int, how: Reading) -> Event:
+    """The event of a JSON object, or of a dictionary of Python values; RecordError if it makes none."""
+    missing = how.mapping.missing
+
+    def value(column: str) -> str | None:
+        text = _look_up(found, column)
+        return None if text is None or not text.strip() or text in missing else text
+
+    try:
+        return _event(value, ordinal, how)
+    except _Several:
+        return _event(value, ordinal, how, partial(_combinations, found, missing))
 
 
 class _Number(str):
@@ -241,7 +246,7 @@ def _object(line: bytes) -> dict[str, Any]:
     return found
 
 
-def _look_up(found: dict[str, Any], column: str) -> str | None:
+def _look_up(found: Mapping[str, Any], column: str) -> str | None:
     """A member by its name, or along a path `a.b.c`."""
     value: Any = found.get(column)
     if value is None and "." in column and column not in found:
@@ -262,6 +267,12 @@ def _text_of(value: Any, column: str) -> str | None:
         return "true" if value else "false"
     if isinstance(value, float):
         return {"nan": "NaN", "inf": "INF", "-inf": "-INF"}.get(str(value), str(value))
+    if isinstance(value, int | Decimal):
+        return format(value, "f") if isinstance(value, Decimal) else str(value)
+    if isinstance(value, date):  # datetimes are dates
+        return value.isoformat().replace("+00:00", "Z")
+    if hasattr(value, "item"):  # a number of NumPy's
+        return _text_of(value.item(), column)
     raise RecordError(f"'{column}' holds an object, not a value")
 
 
@@ -274,7 +285,7 @@ MOST = 100_000  # combinations of values that a row may have for a triple
 Chosen = dict[tuple[str, ...], int]  # of each array on the way to a value, which element
 
 
-def _combinations(found: dict[str, Any], missing: frozenset[str], columns: Sequence[str]) -> Iterator[Row]:
+def _combinations(found: Mapping[str, Any], missing: frozenset[str], columns: Sequence[str]) -> Iterator[Row]:
     """A row for each combination of the columns' values. Columns inside the same array go together: with
     `items.name` and `items.price`, each item has its own price."""
     rows: list[tuple[Chosen, dict[str, str]]] = [({}, {})]
@@ -295,7 +306,7 @@ def _combinations(found: dict[str, Any], missing: frozenset[str], columns: Seque
     return (values.get for _, values in rows)
 
 
-def _values(found: dict[str, Any], column: str) -> Iterator[tuple[Chosen, str | None]]:
+def _values(found: Mapping[str, Any], column: str) -> Iterator[tuple[Chosen, str | None]]:
     """All values of a column, each with the elements of arrays that lead to it."""
 
     def along(value: Any, path: tuple[str, ...], steps: list[str]) -> Iterator[tuple[Chosen, str | None]]:

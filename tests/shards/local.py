@@ -1,20 +1,35 @@
-"""Shards in one process: what the Spark pipeline does, without Spark. For tests, and to try a spread."""
+"""Shards in one process: what the driver on Spark does, without Spark, and with crashes."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kelda.engine.answer import Answer
+from kelda.io.job import StreamSource
 from kelda.io.sources.reader import Piece
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
-from kelda.shards.catalog import Catalog, Op
+from kelda.shards.catalog import Catalog, Load, Op
 from kelda.shards.ingest import encoded, ingest
 from kelda.shards.merge import merge
 from kelda.shards.parcel import Part, cut, pack
-from kelda.shards.planner import Planner, Setup
+from kelda.shards.planner import Planner
+from kelda.shards.setup import Setup
 from kelda.shards.shard import News, Outcome, Shard
+
+
+def declare(
+    planner: Planner, streams: Iterable[StreamSource], graphs: Iterable[tuple[str | None, str]] = ()
+) -> list[Op]:
+    """Let a planner know of streams and graphs; returns what the catalog must say."""
+    ops: list[Op] = [Load(graph, path) for graph, path in graphs]
+    planner.route(ops)
+    for stream in streams:
+        ops.append(planner.declare(stream))
+        planner.route(ops[-1:])
+    return ops
 
 
 @dataclass
@@ -28,7 +43,12 @@ class Kept:
 class LocalShards:
     """All shards of a set-up, batch by batch."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        streams: Iterable[StreamSource] = (),
+        graphs: Iterable[tuple[str | None, str]] = (),
+    ) -> None:
         self.setup = setup
         self.planner = Planner(setup)
         self.planner.balancer.load.shards = setup.shards
@@ -36,8 +56,8 @@ class LocalShards:
         self.shards = [Shard(i, setup) for i in range(setup.shards)]
         self.kept = [Kept() for _ in self.shards]
         self.batch = 0
-        self._places = {stream.iri: i for i, stream in enumerate(setup.streams)}
-        self._numbers = dict.fromkeys(self._places, 0)
+        self._numbers: Counter[int] = Counter()
+        self.catalog.add(declare(self.planner, streams, graphs))
 
     def apply(self, ops: Iterable[Op]) -> None:
         """What holds from the next batch on."""
@@ -60,18 +80,21 @@ class LocalShards:
         for stream in dict.fromkeys([*events, *beats, *ends]):
             routing = self.planner.routing
             elements = encoded(events.get(stream, []), dictionary, routing.to(stream))
-            place, number = self._places[stream], self._numbers[stream]
+            place = self.planner.declared.number(stream)
+            number = self._numbers[place]
             pieces = cut(elements, place, number, len(self.shards), routing.counts(stream))
             for some, part in zip(parts, pieces, strict=True):
                 some.append(replace(part, ends=stream in set(ends), heartbeat=beats.get(stream)))
-            self._numbers[stream] += 1
+            self._numbers[place] += 1
         outcomes = self._take([pack(some, dictionary, self.catalog.version) for some in parts])
         return merge(outcomes, self.planner.standing).answers()
 
     def read(self, pieces: Iterable[Piece]) -> tuple[list[Answer], News]:
         """One batch of what sources hand out; its answers, and what it was."""
         version, routing = self.catalog.version, self.planner.routing
-        outcomes = self._take(ingest(pieces, self.setup.streams, routing, len(self.shards), version))
+        outcomes = self._take(
+            ingest(pieces, self.planner.declared.streams, routing, len(self.shards), version)
+        )
         return merge(outcomes, self.planner.standing).answers(), outcomes[0].news
 
     def _take(self, parcels: list[bytes]) -> list[Outcome]:

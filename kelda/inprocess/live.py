@@ -1,0 +1,80 @@
+"""The evaluators that run, as the place where new queries are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kelda.engine.incremental import IncrementalEvaluator
+from kelda.engine.report import Report
+from kelda.lang import algebra as A
+from kelda.lang.params import Prepared
+from kelda.rdf.graphstore import GraphStore
+from kelda.shards.catalog import Op
+from kelda.shards.levels import Levels
+from kelda.shards.setup import Setup
+
+WAITS = "registered; it begins when all that was read before it has been answered"
+
+
+class Live:
+    """A query that may begin at once is registered where it will run; one that has to wait for the clock is
+    tried on an evaluator of its own, and registered there when it holds."""
+
+    def __init__(self, setup: Setup, levels: Callable[[], Levels], waits: Callable[[], bool]) -> None:
+        self._setup, self._levels, self._waits = setup, levels, waits
+        self._reasons: dict[str, str] = {}  # of queries that wait
+
+    @property
+    def store(self) -> GraphStore:
+        return self._levels().shards[0].evaluator.store
+
+    def _evaluator(self, level: int) -> IncrementalEvaluator:
+        shards = self._levels().shards
+        if level < len(shards) and not self._waits():
+            return shards[level].evaluator
+        evaluator = self._setup.evaluator()
+        for shard in shards:
+            for source in shard.declared.streams.values():
+                if source.iri not in evaluator.clock.streams:
+                    evaluator.add_stream(source.iri, lateness=source.lateness)
+        return evaluator
+
+    def register(
+        self, name: str, query: A.Query, output: A.Output | None, report: Report | None, level: int
+    ) -> None:
+        evaluator = self._evaluator(level)
+        if name not in evaluator.queries:
+            evaluator.register(name, query, output=output, report=report)
+        self._reasons |= {name: evaluator.reasons[name]} if name in evaluator.reasons else {}
+
+    def register_many(
+        self,
+        prepared: Prepared,
+        names: Sequence[str],
+        values: Mapping[str, Sequence[object]],
+        output: A.Output | None,
+        report: Report | None,
+        level: int,
+    ) -> None:
+        evaluator = self._evaluator(level)
+        if names[0] not in evaluator.queries:
+            evaluator.register_many(prepared, names, values, output=output, report=report)
+        self._reasons |= {name: evaluator.reasons[name] for name in names if name in evaluator.reasons}
+
+    def reason(self, name: str, level: int) -> str | None:
+        return self._reasons.get(name)
+
+    def say(self, name: str, level: int) -> str:
+        shards = self._levels().shards
+        if level < len(shards) and name in shards[level].evaluator.queries:
+            return shards[level].evaluator.say(name)
+        return WAITS
+
+    def drop(self, name: str, level: int) -> None:
+        self._reasons.pop(name, None)
+        shards = self._levels().shards
+        if level < len(shards) and name in shards[level].evaluator.queries:
+            shards[level].evaluator.drop(name)
+
+    def take(self, op: Op) -> None:
+        """Streams and graphs come and go there when the entry is carried out."""

@@ -1,0 +1,201 @@
+"""What makes a batch last in this process: a record before it, and the state behind it, in the checkpoint.
+
+    begun          which batch is being taken: where it begins and ends in each stream, and which queries hold
+    state/N.kept   what the shard keeps behind batch N. That it is there is the commit of the batch
+
+A batch that was begun and not committed is taken again, with the same elements and queries; sinks know it. A
+file of state has the segments that are new with its batch, and names those that are gone; one that is
+`whole` has all, and those before it are needed no more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import zstandard
+
+from kelda.errors import CheckpointError
+from kelda.io.durable import replace_file
+from kelda.io.kept import RESTORE, reading, writing
+from kelda.io.sinks.content import Held, has
+from kelda.io.sources.together import Offsets
+from kelda.rdf import wire
+from kelda.shards.shard import Outcome
+
+MOST_FILES = 64  # of state; then one is written that has all
+
+
+@wire.plain
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What lies in a file of state."""
+
+    batch: int
+    version: int  # of the catalog
+    at: bytes  # the offsets behind the batch, as JSON
+    whole: bool
+    put: dict[int, tuple[int, bytes]]  # segments, with the versions of the catalog that held for them
+    removed: list[int]
+    memory: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A batch that may have been taken or not."""
+
+    batch: int
+    begin: Offsets
+    end: Offsets
+    version: int
+
+    @property
+    def content(self) -> str:
+        """What is in it, as a digest."""
+        told = json.dumps([self.begin, self.end, self.version], sort_keys=True)
+        return hashlib.sha256(told.encode()).hexdigest()[:40]
+
+
+@dataclass
+class State:
+    """The shard as it was behind a batch."""
+
+    batch: int = -1
+    version: int = 0
+    at: Offsets = field(default_factory=dict)
+    memory: bytes | None = None
+    segments: dict[int, tuple[int, bytes]] = field(default_factory=dict)
+
+
+class BatchLog:
+    """The log in a checkpoint folder, which one process has."""
+
+    def __init__(self, folder: Path) -> None:
+        self._begun, self._folder = folder / "begun", folder / "state"
+        with writing(self._folder):
+            self._folder.mkdir(exist_ok=True)
+        self._where: dict[int, Path] = {}  # the file of each segment that is needed
+        self._files: list[Path] = []
+
+    # -------------------------------------------------------------------- what it says
+
+    def state(self) -> State:
+        """What was committed last."""
+        state = State()
+        for path in sorted(self._folder.glob("*.kept")):
+            kept = self._read(path)
+            if kept.whole:
+                state.segments.clear()
+                self._where.clear()
+                self._forget(self._files)
+                self._files = []
+            state.segments |= kept.put
+            self._where |= dict.fromkeys(kept.put, path)
+            for number in kept.removed:
+                state.segments.pop(number, None)
+                self._where.pop(number, None)
+            with reading(path):
+                state.batch, state.version, state.at = kept.batch, kept.version, json.loads(kept.at)
+            state.memory = kept.memory
+            self._files.append(path)
+        missing = range(state.batch - len(self._files) + 1, state.batch + 1)
+        if self._files and [int(path.stem) for path in self._files][-1:] != list(missing)[-1:]:
+            raise CheckpointError(f"a file is missing in {self._folder}; {RESTORE}")
+        return state
+
+    def begun(self) -> Begun | None:
+        """The batch that was begun last."""
+        if not self._begun.exists():
+            return None
+        with reading(self._begun):
+            told = json.loads(self._begun.read_text("utf-8"))
+            return Begun(int(told["batch"]), dict(told["begin"]), dict(told["end"]), int(told["version"]))
+
+    def agree(self, held: Held, begun: Begun) -> None:
+        """Refuse a sink that is ahead of the log, which goes on with a batch, or has seen another log."""
+        if held.batch >= begun.batch:
+            has(held, begun.batch, begun.content)
+
+    # -------------------------------------------------------------------- what it is told
+
+    def begin(self, begun: Begun) -> None:
+        """A batch is about to be taken."""
+        told = {"batch": begun.batch, "begin": begun.begin, "end": begun.end, "version": begun.version}
+        replace_file(self._begun, json.dumps(told).encode())
+
+    def commit(self, begun: Begun, outcome: Outcome) -> None:
+        """It was taken, and its answers with it."""
+        put = {number: (outcome.version, data) for number, data in outcome.put.items()}
+        for number in outcome.removed:
+            self._where.pop(number, None)
+        everything = len(self._files) >= MOST_FILES
+        if everything:
+            put = self._needed() | put
+        path = self._folder / f"{begun.batch:012d}.kept"
+        kept = Kept(
+            begun.batch,
+            outcome.version,
+            json.dumps(begun.end).encode(),
+            everything,
+            put,
+            outcome.removed,
+            outcome.memory,
+        )
+        replace_file(path, zstandard.compress(wire.encode(kept), 1))
+        self._where |= dict.fromkeys(put, path)
+        if everything:
+            self._forget(self._files)
+            self._files = []
+        self._files.append(path)
+
+    def _needed(self) -> dict[int, tuple[int, bytes]]:
+        """All segments that are needed, from the files they lie in."""
+        found: dict[int, tuple[int, bytes]] = {}
+        for path in dict.fromkeys(self._where.values()):
+            kept = self._read(path)
+            found |= {number: some for number, some in kept.put.items() if self._where.get(number) == path}
+        return found
+
+    def _read(self, path: Path) -> Kept:
+        with reading(path):
+            try:
+                kept = wire.decode(zstandard.decompress(path.read_bytes()), f"the state in {path}")
+            except zstandard.ZstdError as problem:
+                raise ValueError(str(problem)) from problem
+            assert isinstance(kept, Kept)
+            return kept
+
+    def _forget(self, files: list[Path]) -> None:
+        for path in files:
+            path.unlink(missing_ok=True)
+
+
+class NoLog:
+    """Of an engine whose state goes with its process."""
+
+    def state(self) -> State:
+        return State()
+
+    def begun(self) -> Begun | None:
+        return None
+
+    def agree(self, held: Held, begun: Begun) -> None:
+        """There is nothing to disagree with."""
+
+    def begin(self, begun: Begun) -> None:
+        """Nothing lasts."""
+
+    def commit(self, begun: Begun, outcome: Outcome) -> None:
+        """Nothing lasts."""
+
+
+Log = BatchLog | NoLog
+
+
+def offsets_of(at: Mapping[str, dict[str, object]]) -> Offsets:
+    """Offsets as they are read back from a file: plain JSON."""
+    plain: Offsets = json.loads(json.dumps(at))
+    return plain

@@ -1,0 +1,75 @@
+"""What is declared: the streams and graphs of a version of the catalog.
+
+Streams are numbered in the order in which they are declared, once and for all: a stream that is declared
+again after it was dropped is another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kelda.errors import UsageError
+from kelda.io.job import StreamSource
+from kelda.rdf.graphs import load_graph
+from kelda.rdf.graphstore import GraphStore
+from kelda.shards.catalog import AddStream, DropGraph, DropStream, Load, Op
+
+FED = "query:"  # the address of a stream whose elements are the answers of a query of the same deployment
+
+
+@dataclass
+class Declared:
+    """The streams that are there, by their numbers."""
+
+    streams: dict[int, StreamSource] = field(default_factory=dict)
+    numbered: int = 0  # so far
+
+    def take(self, ops: Iterable[Op]) -> Declared:
+        """Entries of the catalog hold."""
+        for op in ops:
+            match op:
+                case AddStream(number, source):
+                    self.streams[number] = source
+                    self.numbered = max(self.numbered, number + 1)
+                case DropStream(iri):
+                    del self.streams[self.number(iri)]
+        return self
+
+    def number(self, iri: str) -> int:
+        """The number of the stream that has this name now."""
+        for number, source in self.streams.items():
+            if source.iri == iri:
+                return number
+        raise UsageError(
+            f"there is no stream <{iri}>; there are: "
+            + (", ".join(f"<{source.iri}>" for source in self.streams.values()) or "none")
+        )
+
+    def knows(self, iri: str) -> bool:
+        """Whether there is a stream of this name."""
+        return any(source.iri == iri for source in self.streams.values())
+
+    def fed_by(self, query: str) -> list[tuple[int, StreamSource]]:
+        """The streams whose elements are the answers of a query, with their numbers."""
+        return [(n, source) for n, source in self.streams.items() if source.path == FED + query]
+
+
+def is_pushed(source: StreamSource) -> bool:
+    """Whether elements of the stream are pushed by the application."""
+    return source.path == "push:" or source.path.startswith("push:?")
+
+
+def from_start(source: StreamSource) -> bool:
+    """Whether the clock waits for the stream even before its first element. Who pushes may never do so."""
+    return not is_pushed(source)
+
+
+def change_graphs(store: GraphStore, op: Load | DropGraph) -> None:
+    """Carry out a change of the stored graphs."""
+    if isinstance(op, Load):
+        load_graph(store, op.path, op.graph, op.format, base=op.base, name=op.name)
+    elif op.graph is None:
+        store.clear_default_graph()
+    else:
+        store.remove_graph(op.graph)

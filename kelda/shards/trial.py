@@ -1,0 +1,103 @@
+"""Where a query is tried before it is entered: mistakes in it show there, and how it would run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from kelda.engine.report import Report
+from kelda.lang import algebra as A
+from kelda.lang.params import Prepared
+from kelda.rdf.graphstore import GraphStore
+from kelda.shards.catalog import AddStream, DropGraph, DropStream, Load, Op
+from kelda.shards.declared import change_graphs
+from kelda.shards.setup import Setup
+
+
+class Trial(Protocol):
+    """Queries are registered on it when they are planned, each on the level that it will run on."""
+
+    @property
+    def store(self) -> GraphStore:
+        """The stored graphs."""
+        ...
+
+    def register(
+        self, name: str, query: A.Query, output: A.Output | None, report: Report | None, level: int
+    ) -> None:
+        """Raises what is wrong with the query."""
+        ...
+
+    def register_many(
+        self,
+        prepared: Prepared,
+        names: Sequence[str],
+        values: Mapping[str, Sequence[object]],
+        output: A.Output | None,
+        report: Report | None,
+        level: int,
+    ) -> None:
+        """The same for queries that differ in parameters."""
+        ...
+
+    def reason(self, name: str, level: int) -> str | None:
+        """Why a query runs by the reference evaluator; None if it does not."""
+        ...
+
+    def say(self, name: str, level: int) -> str:
+        """How a query runs."""
+        ...
+
+    def drop(self, name: str, level: int) -> None:
+        """A query has gone, or is not to be entered."""
+        ...
+
+    def take(self, op: Op) -> None:
+        """A stream or a graph has come or gone."""
+        ...
+
+
+class Scratch:
+    """An evaluator that is told of all streams, graphs and queries, and of no elements."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._evaluator = setup.evaluator()
+
+    @property
+    def store(self) -> GraphStore:
+        return self._evaluator.store
+
+    def register(
+        self, name: str, query: A.Query, output: A.Output | None, report: Report | None, level: int
+    ) -> None:
+        self._evaluator.register(name, query, output=output, report=report)
+
+    def register_many(
+        self,
+        prepared: Prepared,
+        names: Sequence[str],
+        values: Mapping[str, Sequence[object]],
+        output: A.Output | None,
+        report: Report | None,
+        level: int,
+    ) -> None:
+        self._evaluator.register_many(prepared, names, values, output=output, report=report)
+
+    def reason(self, name: str, level: int) -> str | None:
+        return self._evaluator.reasons.get(name)
+
+    def say(self, name: str, level: int) -> str:
+        return self._evaluator.say(name)
+
+    def drop(self, name: str, level: int) -> None:
+        self._evaluator.drop(name)
+
+    def take(self, op: Op) -> None:
+        match op:
+            case AddStream(_, source):
+                self._evaluator.add_stream(source.iri, lateness=source.lateness, from_start=True)
+            case DropStream(iri):
+                self._evaluator.drop_stream(iri)
+            case Load() | DropGraph():
+                change_graphs(self.store, op)
+                self._evaluator.stored_changed()
