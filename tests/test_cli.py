@@ -15,18 +15,19 @@ import time
 from pathlib import Path
 
 import pytest
+from kelda.cli.progress import RunProgress
 from pyoxigraph import Literal, NamedNode, Triple
 from typer.testing import CliRunner
 
 from kelda import __version__
 from kelda.cli import values
 from kelda.cli.app import app
-from kelda.cli.output import short, short_iri
-from kelda.cli.progress import RunProgress
 from kelda.cli.query import how_to_go_on
 from kelda.doctor import find_java
 from kelda.engine.answer import Answer
 from kelda.errors import InputError, KeldaError, UsageError
+from kelda.io.tables import short, short_iri
+from kelda.io.values import duration, term_text
 from kelda.rdf.event import Reject
 
 ROOT = Path(__file__).parent.parent
@@ -344,7 +345,7 @@ def test_help_is_quick_and_names_every_command():
     started = time.monotonic()
     done = kelda("--help")
     assert time.monotonic() - started < 5
-    for command in ("query", "explain", "demo", "doctor", "version"):
+    for command in ("query", "explain", "demo", "init", "run", "add", "list", "drop", "pause", "doctor"):
         assert command in done.stdout
     loaded = kelda("--help", env={**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}).stderr
     assert not re.search(r"\| +(pyspark|numba|pandas)\n", loaded)
@@ -374,13 +375,13 @@ def test_the_readme_tells_the_truth():
     ],
 )
 def test_durations(text, ms):
-    assert values.duration(text) == ms
+    assert duration(text) == ms
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "P", "PT", "-5s", "5 parsecs", "0.5ms", "P1Y"])
 def test_what_is_no_duration(text):
     with pytest.raises(UsageError):
-        values.duration(text)
+        duration(text)
 
 
 @pytest.mark.parametrize(
@@ -399,13 +400,13 @@ def test_what_is_no_duration(text):
     ],
 )
 def test_parameter_values(text, term):
-    assert values.term_text(text) == term
+    assert term_text(text) == term
 
 
 @pytest.mark.parametrize("text", ["_:b", "<a b>", '"open', '"a" . <urn:x> <urn:y> <urn:z>'])
 def test_what_is_no_parameter_value(text):
     with pytest.raises(UsageError):
-        values.term_text(text)
+        term_text(text)
 
 
 def test_iris_and_files_with_equals_signs(tmp_path):
@@ -557,7 +558,7 @@ def test_shells_can_complete():
     assert "--install-completion" in kelda("--help").stdout
 
 
-@pytest.mark.parametrize("command", [None, "query", "explain", "demo", "doctor", "bench", "version"])
+@pytest.mark.parametrize("command", [None, "query", "explain", "run", "add", "list", "doctor", "bench"])
 def test_help_at_80_columns_cuts_no_word(command, monkeypatch):
     """The words are those that are shown where there is room for everything."""
 

@@ -9,21 +9,22 @@ import pytest
 from typer.testing import CliRunner
 
 from kelda.cli.app import app
-from kelda.cli.query import make_job, parsed_queries, run_job
-from kelda.demo.show import demo_command, demo_request, write_demo
+from kelda.cli.request import read_request
+from kelda.demo.show import demo_command, demo_request, run_town, write_demo
 from kelda.doctor import find_java
+from kelda.engine.answer import Answer
 
 
 def answers(folder: Path) -> dict[str, list[dict[str, str]]]:
     """The demo's answers by query, as plain values."""
     write_demo(folder)
-    request = demo_request(folder)
     found: dict[str, list[dict[str, str]]] = {}
-    for answer in run_job(
-        make_job(request, [spec for spec, _ in parsed_queries(request)]), runner="reference"
-    ):
+
+    def take(answer: Answer) -> None:
         assert answer.bindings is not None
         found.setdefault(answer.query, []).append({k: v.value for k, v in answer.bindings.items()})
+
+    run_town(read_request(demo_request(folder)), take, runner="reference")
     return found
 
 

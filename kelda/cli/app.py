@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from kelda.cli import jobs
 from kelda.cli.bench import bench
+from kelda.cli.choices import Balance, BaseOption, DialectOption, Format, Output, ParamOption, Runner
 from kelda.errors import EnvironmentProblem, KeldaError
 
 app = typer.Typer(
@@ -23,51 +24,9 @@ app = typer.Typer(
 )
 
 
+ASKING, PIPELINES, ABOUT = "Asking", "Pipelines", "About Kelda"
 WHOLE = "whole on one shard: by the reference evaluator"
 STREAMS, READING, RUNNING, WRITING = "Streams and graphs", "Reading", "Running", "Writing"
-
-
-class Runner(str, Enum):
-    """Who runs the job."""
-
-    spark = "spark"
-    inprocess = "inprocess"
-    reference = "reference"
-
-
-class Balance(str, Enum):
-    """Which shard takes a query that cannot be spread."""
-
-    rotation = "rotation"
-    least_latency = "least-latency"
-    smallest_buffers = "smallest-buffers"
-
-
-class Dialect(str, Enum):
-    """How the query text is to be read; without it the text decides."""
-
-    cqels = "cqels"
-    csparql = "csparql"
-    rspql = "rspql"
-    sparql = "sparql"
-
-
-class Output(str, Enum):
-    """What is sent of an answer that changes."""
-
-    rstream = "rstream"
-    istream = "istream"
-    dstream = "dstream"
-    changes = "changes"
-
-
-class Format(str, Enum):
-    """How answers are written."""
-
-    table = "table"
-    ndjson = "ndjson"
-    csv = "csv"
-    json = "json"
 
 
 # Words of more than a dozen letters in the middle column would be cut where a terminal has 80 columns.
@@ -78,30 +37,13 @@ QueryFiles = Annotated[
 TextOption = Annotated[
     list[str], typer.Option("-e", "--text", help="A query, as text instead of a file.", metavar="QUERY")
 ]
-DialectOption = Annotated[
-    Dialect | None,
-    typer.Option(
-        help="Read the queries as cqels, csparql, rspql or sparql (default: the text decides).",
-        metavar="NAME",
-    ),
-]
-BaseOption = Annotated[
-    str | None,
-    typer.Option(help="What relative IRIs stand against (default: the query file's address).", metavar="IRI"),
-]
 MasterOption = Annotated[
     str, typer.Option(help="Spark master: local[N], or the URL of a cluster.", metavar="URL")
 ]
 WHO_RUNS = "Who runs the queries: spark, inprocess or reference."
-ParamOption = Annotated[
-    list[str],
-    typer.Option(
-        "--param", help='Value of $name: <iri>, "literal", a number, or a word.', metavar="NAME=VALUE"
-    ),
-]
 
 
-@app.command()
+@app.command(rich_help_panel=ASKING)
 def query(
     files: QueryFiles = None,
     text: TextOption = [],  # noqa: B006
@@ -186,18 +128,27 @@ def query(
         ),
     ] = False,
     runner: Annotated[
-        Runner, typer.Option(help=WHO_RUNS, metavar="NAME", rich_help_panel=RUNNING)
-    ] = Runner.spark,
-    master: Annotated[
-        str,
+        Runner | None,
         typer.Option(
-            help="Spark master: local[N], or the URL of a cluster.", metavar="URL", rich_help_panel=RUNNING
+            help=f"{WHO_RUNS} Default: inprocess, unless --master or --shards ask for Spark.",
+            metavar="NAME",
+            rich_help_panel=RUNNING,
         ),
-    ] = "local[*]",
+    ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            help="Spark master: local[N], or the URL of a cluster (default on Spark: local[*]).",
+            metavar="URL",
+            rich_help_panel=RUNNING,
+        ),
+    ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="Keep Spark's state here, to go on after a crash.", metavar="DIR", rich_help_panel=RUNNING
+            help="Keep what was read and answered here, to go on after a crash.",
+            metavar="DIR",
+            rich_help_panel=RUNNING,
         ),
     ] = None,
     shards: Annotated[
@@ -257,6 +208,14 @@ def query(
         Path | None,
         typer.Option(help="Write answers here instead of stdout.", metavar="FILE", rich_help_panel=WRITING),
     ] = None,
+    sink: Annotated[
+        list[str],
+        typer.Option(
+            help="Send the answers of a query to answers.ndjson, parquet:FOLDER, …, each exactly once.",
+            metavar="[NAME=]SINK",
+            rich_help_panel=WRITING,
+        ),
+    ] = [],  # noqa: B006
     rejects: Annotated[
         Path | None,
         typer.Option(
@@ -273,8 +232,10 @@ def query(
         ),
     ] = None,
 ) -> None:
-    """Answer queries over files read to their end; a query without windows is asked once."""
-    from kelda.cli.query import OnSpark, Request, answer_queries
+    """Answer queries over streams read to their end; a query without windows is asked once."""
+    from kelda.cli.query import answer_queries
+    from kelda.cli.request import Request, settings_of
+    from kelda.io.values import instant
 
     answer_queries(
         Request(
@@ -289,25 +250,31 @@ def query(
             time_predicates=time_predicate,
             mappings=mapping,
             lateness=lateness,
-            strict=strict,
-            t0=t0,
-            batch_events=batch_events,
             output=output and output.value,
             idle=idle,
             rate=rate,
             base=base,
             max_record=max_record,
+            sinks=sink,
         ),
-        runner=runner.value,
-        spark=OnSpark(master, checkpoint, shards, balance.value),
+        settings=settings_of(
+            runner=runner and runner.value,
+            master=master,
+            shards=shards,
+            balance=balance.value,
+            checkpoint=checkpoint,
+            batch_events=batch_events,
+            t0=instant(t0),
+            strict=strict,
+            rejects=rejects,
+        ),
         format=format.value,
         out=out,
-        rejects=rejects,
         progress=progress,
     )
 
 
-@app.command()
+@app.command(rich_help_panel=ASKING)
 def explain(
     files: QueryFiles = None,
     text: TextOption = [],  # noqa: B006
@@ -319,7 +286,7 @@ def explain(
     ] = 2,
 ) -> None:
     """Show how queries will be run."""
-    from kelda.cli.query import Request, parsed_queries
+    from kelda.cli.request import Request, parsed_queries
     from kelda.engine.incremental import how_it_runs
     from kelda.plan.explain import explain as explained
     from kelda.plan.partition import partition
@@ -343,7 +310,7 @@ def explain(
             print(f"\non {shards} shards it runs " + where)
 
 
-@app.command()
+@app.command(rich_help_panel=ASKING)
 def demo(
     runner: Annotated[Runner, typer.Option(help=WHO_RUNS, metavar="NAME")] = Runner.spark,
     master: MasterOption = "local[2]",
@@ -361,7 +328,16 @@ def demo(
     run_demo(runner=runner.value, master=master, seconds=seconds, keep=keep)
 
 
-@app.command()
+app.command(rich_help_panel=PIPELINES)(jobs.init)
+app.command(rich_help_panel=PIPELINES)(jobs.run)
+app.command(rich_help_panel=PIPELINES)(jobs.add)
+app.command("list", rich_help_panel=PIPELINES)(jobs.list_)
+app.command(rich_help_panel=PIPELINES)(jobs.drop)
+app.command(rich_help_panel=PIPELINES)(jobs.pause)
+app.command(rich_help_panel=PIPELINES)(jobs.resume)
+
+
+@app.command(rich_help_panel=ABOUT)
 def doctor() -> None:
     """Check that this machine has what Kelda needs, and say what to do where it has not."""
     from rich.console import Console
@@ -384,10 +360,10 @@ def doctor() -> None:
         raise typer.Exit(EnvironmentProblem.exit_code)
 
 
-app.command()(bench)
+app.command(rich_help_panel=ABOUT)(bench)
 
 
-@app.command()
+@app.command(rich_help_panel=ABOUT)
 def version() -> None:
     """Print the version."""
     import kelda

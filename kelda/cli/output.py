@@ -1,32 +1,18 @@
 """Answers on paper: NDJSON, CSV, JSON, and tables that a person can read.
 
-A writer takes answers one by one and is closed at the end; `writer_for` knows them by name.
+A writer takes answers as they come and is closed at the end; `writer_for` knows them by name.
 """
 
 from __future__ import annotations
 
-import csv
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TextIO
 
 from kelda.engine.answer import Answer
-from kelda.io.formats import CSV_FIXED, Shape, csv_row, shape_of
-from kelda.io.tables import short, short_iri, short_name, table
-
-__all__ = [
-    "FORMATS",
-    "Shape",
-    "Writer",
-    "shape_of",
-    "short",
-    "short_iri",
-    "short_name",
-    "table",
-    "writer_for",
-]
-
-FORMATS = ("table", "ndjson", "csv", "json")
+from kelda.io.formats import Csv, Format, Ndjson, Shape
+from kelda.io.tables import table
 
 BLOCK_SECONDS = 1.0  # a table gathers rows for this long before it is printed
 BLOCK_ROWS = 500
@@ -35,7 +21,7 @@ BLOCK_ROWS = 500
 class Writer(Protocol):
     """Takes answers; `idle` may be called at any time between them, `close` once, after the last."""
 
-    def write(self, answer: Answer) -> None: ...
+    def write(self, answers: Sequence[Answer]) -> None: ...
     def idle(self) -> None: ...
     def close(self) -> None: ...
 
@@ -53,11 +39,12 @@ def writer_for(
     an earlier one ended."""
     match format:
         case "ndjson":
-            return NdjsonWriter(out)
+            return LineWriter(out, Ndjson())
         case "json":
             return JsonWriter(out)
         case "csv":
-            return CsvWriter(out, shapes, header)
+            columns = dict.fromkeys(column for shape in shapes.values() for column in shape.columns)
+            return LineWriter(out, Csv(tuple(columns)), header)
         case _:
             return TableWriter(out, shapes, before_print)
 
@@ -65,14 +52,16 @@ def writer_for(
 # ------------------------------------------------------------------------------- for programs
 
 
-class NdjsonWriter:
-    """One `Answer.to_json()` a line."""
+class LineWriter:
+    """Answers in a format that can be appended to."""
 
-    def __init__(self, out: TextIO) -> None:
-        self.out = out
+    def __init__(self, out: TextIO, format: Format, header: bool = True) -> None:
+        self.out, self.format = out, format
+        if header:
+            out.write(format.head().decode())
 
-    def write(self, answer: Answer) -> None:
-        self.out.write(answer.to_json() + "\n")
+    def write(self, answers: Sequence[Answer]) -> None:
+        self.out.write(self.format.body(answers).decode())
 
     def idle(self) -> None:
         self.out.flush()
@@ -87,9 +76,10 @@ class JsonWriter:
     def __init__(self, out: TextIO) -> None:
         self.out, self.before = out, "["
 
-    def write(self, answer: Answer) -> None:
-        self.out.write(f"{self.before}\n{answer.to_json()}")
-        self.before = ","
+    def write(self, answers: Sequence[Answer]) -> None:
+        for answer in answers:
+            self.out.write(f"{self.before}\n{answer.to_json()}")
+            self.before = ","
 
     def idle(self) -> None:
         self.out.flush()
@@ -99,24 +89,56 @@ class JsonWriter:
         self.out.flush()
 
 
-class CsvWriter:
-    """query, time (ms), sign, then the variables of all queries; values as SPARQL 1.1 CSV has them."""
+# -------------------------------------------------------------------------------- from an engine
 
-    def __init__(self, out: TextIO, shapes: Mapping[str, Shape], header: bool = True) -> None:
-        self.out = out
-        self.columns = list(dict.fromkeys(c for shape in shapes.values() for c in shape.columns))
-        self.rows = csv.writer(out, lineterminator="\n")
-        if header:
-            self.rows.writerow([*CSV_FIXED, *self.columns])
 
-    def write(self, answer: Answer) -> None:
-        self.rows.writerow(csv_row(answer, self.columns))
+class Paper:
+    """What an engine's threads answer, gathered and written in blocks. If it is `lasting`, what was taken is
+    out of our hands when `take` returns."""
+
+    def __init__(self, writer: Writer, out: TextIO, *, lasting: bool = False) -> None:
+        self.count = 0
+        self._writer, self._out, self._lasting = writer, out, lasting
+        self._taken: list[Answer] = []
+        self._lock = threading.Lock()
+        self._problem: OSError | None = None
+        self._closed = False
+
+    def take(self, answer: Answer) -> None:
+        """One more, from any thread."""
+        with self._lock:
+            self.count += 1
+            self._taken.append(answer)
+            if self._lasting or len(self._taken) >= BLOCK_ROWS:
+                self._write()
 
     def idle(self) -> None:
-        self.out.flush()
+        """There is time to write. Raises what writing failed with: nobody reads on, the disk is full."""
+        with self._lock:
+            self._write()
+            if self._problem is None:
+                self._writer.idle()
+        if self._problem is not None:
+            raise self._problem
 
     def close(self) -> None:
-        self.out.flush()
+        """Write the rest: what was answered before a failure is still an answer."""
+        with self._lock:
+            self._write()
+            if self._problem is None and not self._closed:
+                self._closed = True
+                self._writer.close()
+
+    def _write(self) -> None:
+        taken, self._taken = self._taken, []
+        if not taken or self._problem is not None:
+            return
+        try:
+            self._writer.write(taken)
+            if self._lasting:
+                self._out.flush()
+        except OSError as problem:
+            self._problem = problem
 
 
 # --------------------------------------------------------------------------------- for people
@@ -141,15 +163,15 @@ class TableWriter:
         self.rows = 0
         self.since = clock()
 
-    def write(self, answer: Answer) -> None:
-        if not self.rows:
-            self.since = self.clock()
-        self.gathered.setdefault(answer.query, []).append(answer)
-        self.rows += 1
-        if self.rows >= BLOCK_ROWS:
-            self.print()
-        else:
-            self.idle()
+    def write(self, answers: Sequence[Answer]) -> None:
+        for answer in answers:
+            if not self.rows:
+                self.since = self.clock()
+            self.gathered.setdefault(answer.query, []).append(answer)
+            self.rows += 1
+            if self.rows >= BLOCK_ROWS:
+                self.print()
+        self.idle()
 
     def idle(self) -> None:
         if self.rows and self.clock() - self.since >= BLOCK_SECONDS:

@@ -1,29 +1,19 @@
-"""What users write behind the options, read: bindings, durations, instants, parameters."""
+"""What users write behind the options, taken apart: `IRI=FILE`, `[IRI=]VALUE`, `NAME=VALUE`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
 from kelda.errors import UsageError
+from kelda.io.values import is_absolute_iri, term_text
 from kelda.lang.iri import resolve
 
 T = TypeVar("T")
 
-UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-_SHORT = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)")
-_ISO = re.compile(
-    r"P(?:(?P<d>\d+)D)?(?:T(?=\d)(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?", re.IGNORECASE
-)
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kKmMgG]?)(i?)[bB])?")
-_INTEGER = re.compile(r"[+-]?\d+")
-_DECIMAL = re.compile(r"[+-]?\d*\.\d+")
-_DOUBLE = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)[eE][+-]?\d+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
-XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
 def iri_and_file(text: str, option: str, base: str | None = None) -> tuple[str, str]:
@@ -43,7 +33,7 @@ def iri_and_file(text: str, option: str, base: str | None = None) -> tuple[str, 
     iri = text[:cut].removeprefix("<").removesuffix(">")
     if base is not None:
         iri = resolve(base, iri)
-    if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]*\Z", iri):
+    if not is_absolute_iri(iri):
         raise UsageError(
             f"{option}: '{iri}' is not an absolute IRI; write {option} http://example.org/s={text[cut + 1 :]}"
         )
@@ -53,6 +43,7 @@ def iri_and_file(text: str, option: str, base: str | None = None) -> tuple[str, 
 def per_stream(texts: Iterable[str], streams: Sequence[str], read: Callable[[str], T]) -> dict[str, T]:
     """Options that hold for all streams (`VALUE`) or for one (`STREAM=VALUE`); the one wins.
 
+    >>> from kelda.io.values import duration
     >>> per_stream(["1s", "http://ex/b=2s"], ["http://ex/a", "http://ex/b"], duration)
     {'http://ex/a': 1000, 'http://ex/b': 2000}
     """
@@ -66,58 +57,6 @@ def per_stream(texts: Iterable[str], streams: Sequence[str], read: Callable[[str
             value = read(text)
             general = dict.fromkeys(streams, value)
     return general | special
-
-
-def duration(text: str) -> int:
-    """Milliseconds of `500ms`, `5s`, `2m`, `1h`, `1d` or ISO 8601 `PT5S`.
-
-    >>> duration("5s"), duration("500ms"), duration("PT1M0.5S"), duration("1.5s"), duration("0")
-    (5000, 500, 60500, 1500, 0)
-    """
-    text = text.strip()
-    if text == "0":
-        return 0
-    if found := _SHORT.fullmatch(text):
-        total = Fraction(found[1]) * UNITS[found[2]]
-    elif len(text) > 2 and (found := _ISO.fullmatch(text)):
-        total = sum(
-            (Fraction(value) * UNITS[unit] for unit, value in found.groupdict().items() if value), Fraction(0)
-        )
-    else:
-        raise UsageError(f"'{text}' is not a duration; write 500ms, 5s, 2m, 1h or PT5S")
-    if total.denominator != 1:
-        raise UsageError(f"'{text}' is not a whole number of milliseconds")
-    return int(total)
-
-
-def size(text: str) -> int:
-    """Bytes of `1000`, `64kB`, `16MB` or `1GB`; powers of 1000, or with an i (`64KiB`) of 1024.
-
-    >>> size("1000"), size("64kB"), size("16 MB"), size("1MiB")
-    (1000, 64000, 16000000, 1048576)
-    """
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
-        raise UsageError(f"'{text}' is not a size; write 1000, 64kB or 16MB")
-    power = " kmg".index((found[2] or " ").lower())
-    total = Fraction(found[1]) * (1024 if found[3] else 1000) ** power
-    if total.denominator != 1 or total < 1:
-        raise UsageError(f"'{text}' is not a whole number of bytes")
-    return int(total)
-
-
-def instant(text: str) -> int:
-    """Milliseconds since 1970, as a number or an ISO date.
-
-    >>> instant("1500"), instant("1970-01-01T00:00:01.5Z")
-    (1500, 1500)
-    """
-    from kelda.rdf.times import iso_to_ms
-
-    ms = int(text) if _INTEGER.fullmatch(text.strip()) else iso_to_ms(text)
-    if ms is None:
-        raise UsageError(f"'{text}' is not a time; write milliseconds since 1970 or 2026-05-01T12:00:00Z")
-    return ms
 
 
 def parameter(text: str) -> tuple[str, str]:
@@ -135,27 +74,3 @@ def parameter(text: str) -> tuple[str, str]:
             f"--param takes NAME=VALUE, for example --param room='<http://example.org/lab>', not '{text}'"
         )
     return name, term_text(value)
-
-
-def term_text(value: str) -> str:
-    """A value as N-Triples: `<…>` and `"…"` as they stand, a number or true/false typed, else a string."""
-    from pyoxigraph import Literal, RdfFormat, parse
-
-    if value.startswith(("<", '"')):
-        try:
-            quads = list(parse(f"<urn:s> <urn:p> {value} .".encode(), RdfFormat.N_TRIPLES))
-        except SyntaxError as error:
-            raise UsageError(f"'{value}' is not a term in N-Triples syntax: {error}") from None
-        if len(quads) != 1:
-            raise UsageError(f"'{value}' is not one term in N-Triples syntax")
-        return str(quads[0].object)
-    if value.startswith("_:"):
-        raise UsageError(
-            f"'{value}' is a blank node, which cannot be a parameter: it names nothing in the data"
-        )
-    for pattern, kind in ((_INTEGER, "integer"), (_DECIMAL, "decimal"), (_DOUBLE, "double")):
-        if pattern.fullmatch(value):
-            return f'"{value}"^^<{XSD}{kind}>'
-    if value in ("true", "false"):
-        return f'"{value}"^^<{XSD}boolean>'
-    return str(Literal(value))

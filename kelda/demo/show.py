@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
 
@@ -17,11 +17,15 @@ from rich.live import Live
 from rich.padding import Padding
 from rich.text import Text
 
-from kelda.cli.output import Shape, shape_of, short_name, table
-from kelda.cli.query import OnSpark, Request, make_job, parsed_queries, run_job
+from kelda.api import Engine
+from kelda.cli.driving import declare, drive, load, opened
+from kelda.cli.request import Request, Wanted, read_request
 from kelda.demo import town
 from kelda.engine.answer import Answer
-from kelda.rdf.event import Reject
+from kelda.io.formats import Shape, shape_of
+from kelda.io.jobfile import EngineSettings
+from kelda.io.requests import register
+from kelda.io.tables import short_name, table
 
 QUESTIONS = {
     "together": ("CQELS-QL", "who is seen where somebody else just was?"),
@@ -40,15 +44,30 @@ def run_demo(
     started = time.monotonic()
     with _folder(keep) as folder:
         write_demo(folder, seconds)
-        request = demo_request(folder)
-        queries = parsed_queries(request)
-        job = make_job(request, [spec for spec, _ in queries])
-        questions = dict(zip((spec.name for spec, _ in queries), QUESTIONS.values(), strict=True))
-        view = View({spec.name: shape_of(query) for spec, query in queries}, questions, f"starting {runner}")
+        wanted = read_request(demo_request(folder))
+        view = View({spec.name: shape_of(query) for spec, query in wanted.queries}, f"starting {runner}")
         with Live(view, console=console, refresh_per_second=8):
-            for answer in run_job(job, runner=runner, spark=OnSpark(master, shards=2), progress=view):
-                view.take(answer)
+            run_town(wanted, view.take, view.look, runner=runner, master=master)
+            view.status = "done"
     console.print(_next_steps(keep, time.monotonic() - started))
+
+
+def run_town(
+    wanted: Wanted,
+    take: Callable[[Answer], None],
+    look: Callable[[Engine], None] = lambda engine: None,
+    *,
+    runner: str,
+    master: str = "local[2]",
+) -> None:
+    """Ask the demo's queries: `take` gets the answers, `look` sees the engine now and then."""
+    shards = 2 if runner == "spark" else 1
+    engine = opened(EngineSettings(runner, master, shards, batch_events=BATCH_EVENTS), fixed_graphs=True)
+    load(engine, wanted.graphs)
+    declare(engine, wanted.streams)
+    for spec, _ in wanted.queries:
+        register(engine, spec, None).subscribe(take)
+    drive(engine, strict=True, tick=lambda: look(engine))
 
 
 @contextlib.contextmanager
@@ -78,7 +97,6 @@ def demo_request(folder: Path) -> Request:
         streams=[f"{iri}={folder / name}" for iri, name in town.STREAMS.items()],
         graphs=[f"{town.GRAPH}={folder / town.GRAPH_FILE}"],
         mappings=[f"http://example.org/traffic={folder / town.TRAFFIC_MAPPING}"],
-        batch_events=BATCH_EVENTS,
     )
 
 
@@ -93,10 +111,11 @@ def demo_command(folder: Path) -> str:
 
 
 class View:
-    """The newest answers of each query, and what was read so far. Told by the runner as a `Progress`."""
+    """The newest answers of each query, and what was read so far."""
 
-    def __init__(self, shapes: dict[str, Shape], questions: dict[str, tuple[str, str]], status: str) -> None:
-        self.shapes, self.questions, self.status = shapes, questions, status
+    def __init__(self, shapes: dict[str, Shape], status: str) -> None:
+        self.shapes, self.status = shapes, status
+        self.questions = dict(zip(shapes, QUESTIONS.values(), strict=True))
         self.newest: dict[str, deque[Answer]] = {name: deque(maxlen=ROWS) for name in shapes}
         self.answers = self.events = 0
 
@@ -104,18 +123,11 @@ class View:
         self.newest[answer.query].append(answer)
         self.answers += 1
 
-    def read(self, stream: str, events: int, bytes: int) -> None:
-        self.events += events
-        self.status = "reading"
-
-    def rejected(self, reject: Reject) -> None:
-        raise AssertionError(f"the demo wrote a record it cannot read: {reject}")
-
-    def late(self, stream: str, count: int) -> None:
-        raise AssertionError(f"the demo wrote {count} late elements on <{stream}>")
-
-    def done(self) -> None:
-        self.status = "done"
+    def look(self, engine: Engine) -> None:
+        self.events = engine.figures.events
+        if self.events:
+            self.status = "reading"
+        assert not any(engine.late.values()), "the demo wrote late elements"
 
     def __rich__(self) -> RenderableType:
         parts: list[RenderableType] = []

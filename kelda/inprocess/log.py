@@ -19,11 +19,11 @@ from pathlib import Path
 import zstandard
 
 from kelda.errors import CheckpointError
+from kelda.io.durable import replace_file
 from kelda.io.kept import RESTORE, reading, writing
 from kelda.io.sinks.content import Held, has
 from kelda.io.sources.together import Offsets
 from kelda.rdf import wire
-from kelda.shards.catalog import whole
 from kelda.shards.shard import Outcome
 
 MOST_FILES = 64  # of state; then one is written that has all
@@ -124,7 +124,7 @@ class BatchLog:
     def begin(self, begun: Begun) -> None:
         """A batch is about to be taken."""
         told = {"batch": begun.batch, "begin": begun.begin, "end": begun.end, "version": begun.version}
-        whole(self._begun, json.dumps(told).encode())
+        replace_file(self._begun, json.dumps(told).encode())
 
     def commit(self, begun: Begun, outcome: Outcome) -> None:
         """It was taken, and its answers with it."""
@@ -144,7 +144,7 @@ class BatchLog:
             outcome.removed,
             outcome.memory,
         )
-        whole(path, zstandard.compress(wire.encode(kept), 1))
+        replace_file(path, zstandard.compress(wire.encode(kept), 1))
         self._where |= dict.fromkeys(put, path)
         if everything:
             self._forget(self._files)

@@ -23,6 +23,10 @@ from kelda.io.kept import writing
 LOCK = ".lock"
 
 
+class InUse(UsageError):
+    """Another process has the checkpoint."""
+
+
 class Hold:
     """A folder that is ours until `release`, or until nobody has this object any more."""
 
@@ -55,7 +59,7 @@ class Hold:
                     f"cannot lock {path}: {problem.strerror}; use a folder on a file system with locks"
                 ) from problem
             host, pid, since = _who(self._file)
-            raise UsageError(
+            raise InUse(
                 f"the checkpoint {self.folder} is in use: held by pid {pid} on {host} since {since}; "
                 "end that run first, or use another folder"
             ) from problem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +27,8 @@ def reading(path: str | Path, way_out: str = RESTORE) -> Iterator[None]:
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """The machine did not let us write: a full disk, a file system that is read-only, a disk that fails."""
+    """The machine did not let us write: a full disk, a file system that is read-only, a disk that fails.
+    `path` is what to name where the machine does not say which file."""
     try:
         yield
     except OSError as problem:
@@ -37,12 +37,3 @@ def writing(path: str | Path) -> Iterator[None]:
             f"cannot write {which}: {why}; what was written before is whole: see to the disk and its "
             "permissions, and start again"
         ) from problem
-
-
-def sync(path: str | Path) -> None:
-    """Make a file, or the names in a folder, last."""
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

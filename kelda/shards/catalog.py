@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from kelda.errors import CheckpointError, KeldaError
+from kelda.io.durable import replace_file
 from kelda.io.job import QuerySpec, StreamSource
 from kelda.io.kept import RESTORE, reading, writing
-from kelda.io.sinks.durable import replace_file
 from kelda.lang.algebra import Report, When
 from kelda.plan.partition import Spread
 from kelda.shards.seen import when_seen
@@ -143,7 +143,7 @@ class CatalogFolder(Catalog):
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
         lines = [json.dumps(as_json(op)) for op in ops]
-        whole(self._path(self.version), ("\n".join(lines) + "\n").encode())
+        replace_file(self._path(self.version), ("\n".join(lines) + "\n").encode())
         return super().add(ops)
 
     def between(self, after: int, until: int) -> list[Op]:
@@ -184,12 +184,6 @@ def _text(path: Path) -> str | None:
             return path.read_text("utf-8")
         except FileNotFoundError:
             return None
-
-
-def whole(path: Path, data: bytes) -> None:
-    """Write a file so that nobody ever sees a part of it, and that it lasts."""
-    with writing(path):
-        replace_file(path, data)
 
 
 def as_json(op: Op) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from kelda.errors import UsageError
+from kelda.io.durable import replace_file
 from kelda.io.hold import Hold
 from kelda.io.kept import reading, writing
 from kelda.io.private import tighten
-from kelda.shards.catalog import whole
 from kelda.shards.setup import Setup
 
 ABOUT = "kelda.json"
@@ -39,7 +39,7 @@ class Checkpoint:
     def _open(self, setup: Setup, driver: str) -> str:
         file, mine = self.folder / ABOUT, {"driver": driver, **_lasting(setup)}
         if not file.exists():
-            whole(file, json.dumps({"setup": mine, "id": uuid.uuid4().hex}).encode())
+            replace_file(file, json.dumps({"setup": mine, "id": uuid.uuid4().hex}).encode())
         with reading(file):
             about = json.loads(file.read_text("utf-8"))
             made_with, id = dict(about["setup"]), str(about["id"])

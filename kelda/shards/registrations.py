@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kelda.engine.clock import NEVER
 from kelda.errors import UsageError
+from kelda.io.durable import replace_file
 from kelda.io.kept import reading
 from kelda.shards.catalog import (
     AddStream,
@@ -27,7 +28,6 @@ from kelda.shards.catalog import (
     Warm,
     as_json,
     from_json,
-    whole,
 )
 from kelda.shards.planner import Planner
 from kelda.shards.shard import News
@@ -199,7 +199,7 @@ class Registrations:
             return
         lines = [json.dumps([as_json(op) for op in waiting.ops]) for waiting in self.waiting]
         lines.insert(0, json.dumps(len(lines)))
-        whole(self._file, "".join(f"{line}\n" for line in lines).encode())
+        replace_file(self._file, "".join(f"{line}\n" for line in lines).encode())
 
     def _recall(self) -> None:
         if self._file is None:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kelda.errors import WireError
+from kelda.io.durable import replace_file
 from kelda.rdf import wire
-from kelda.shards.catalog import whole
 from kelda.shards.routing import Routing
 from kelda.shards.seen import when_seen
 
@@ -40,7 +40,7 @@ class RoutingFile:
     def write(self, routing: Routing) -> None:
         """From now on this one is needed."""
         self.last = Change(self.last.run, self.last.number + 1)
-        whole(self.path, wire.encode((*self.last, routing.plain())))
+        replace_file(self.path, wire.encode((*self.last, routing.plain())))
         told = f"{self.last.run} {self.last.number:020d}\n".encode()
         file = os.open(_beside(self.path), os.O_WRONLY | os.O_CREAT, 0o600)
         try:

@@ -30,9 +30,9 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from kelda.errors import CheckpointError
-from kelda.io.kept import RESTORE, reading, sync, writing
+from kelda.io.durable import replace_file, sync
+from kelda.io.kept import RESTORE, reading, writing
 from kelda.io.sinks.content import Held, has
-from kelda.io.sinks.durable import replace_file
 
 AT_ONCE = 8  # files
 _File = tuple[str, int, int]  # path, inode, time of change: what is replaced is another
@@ -215,8 +215,7 @@ class SparkLog:
             json.loads(path.read_bytes())["id"]
         except (OSError, ValueError, LookupError, TypeError):
             self._set_aside([path])
-            with writing(path):
-                replace_file(path, json.dumps({"id": str(uuid.uuid4())}).encode())
+            replace_file(path, json.dumps({"id": str(uuid.uuid4())}).encode())
 
     def _forget(self, last: int, done: int | None = None) -> None:
         """Set aside what belongs to batches behind `last`, and that those behind `done` are done."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kelda.shards.catalog import whole
+from kelda.io.durable import replace_file
 
 FILE = "width"  # in the checkpoint folder
 MOST = 4096
@@ -24,7 +24,7 @@ class Width:
     def tell(self, tasks: int) -> None:
         """So many from the next batch on."""
         if tasks != self._told:
-            whole(self._file, b"%d\n" % tasks)
+            replace_file(self._file, b"%d\n" % tasks)
             self._told = tasks
 
 

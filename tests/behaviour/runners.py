@@ -151,6 +151,7 @@ def on_spark(
 ) -> Answers:
     """With `exchange`, parcels go through Spark to the shards, as on a cluster."""
     from kelda.spark.pipeline import Pipeline
+
     from kelda.spark.run import run
 
     job = job_of(world, cases, folder, BATCH_EVENTS[world.name][shards])

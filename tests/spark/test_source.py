@@ -13,7 +13,7 @@ from kelda.errors import InputError, KeldaError
 from kelda.io.job import QuerySpec, StreamSource
 from kelda.io.sources import Offset, Piece
 from kelda.shards import seen
-from kelda.shards.catalog import CatalogFolder, Register, whole
+from kelda.shards.catalog import CatalogFolder, Register
 from kelda.shards.parcel import unpack
 from kelda.shards.routing import Routing
 from kelda.shards.routing_file import Change, RoutingFile
@@ -153,7 +153,7 @@ def test_a_batch_is_cut_as_wide_as_the_cluster_is_then(reading: Reading, tmp_pat
     for tasks in (4, 3, 1):
         width.tell(tasks)
         assert len(reader.partitions(*second)) == tasks
-    whole(tmp_path / "width", b"damaged")
+    (tmp_path / "width").write_bytes(b"damaged")
     assert len(reader.partitions(*second)) == 2
 
 

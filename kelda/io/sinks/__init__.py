@@ -14,7 +14,7 @@ from kelda.io.sinks.console import ConsoleSink
 from kelda.io.sinks.file import FileSink
 from kelda.io.sinks.folder import FolderSink
 from kelda.io.sinks.null import NullSink
-from kelda.io.sinks.open import open_sink
+from kelda.io.sinks.open import beside, check_sink, open_sink
 from kelda.io.sinks.sink import Existing, Sink
 from kelda.io.sinks.stream import StreamSink, heartbeat, read_stream
 
@@ -27,6 +27,8 @@ __all__ = [
     "NullSink",
     "Sink",
     "StreamSink",
+    "beside",
+    "check_sink",
     "heartbeat",
     "open_sink",
     "read_stream",

@@ -9,13 +9,19 @@ from typing import TextIO
 
 from kelda.engine.answer import Answer
 from kelda.errors import UsageError
-from kelda.io.formats import Shape
+from kelda.io.formats import Ndjson, Shape
 from kelda.io.sinks.content import Held
 from kelda.io.sinks.ledger import Ledger
 from kelda.io.tables import table
 
 STYLES = ("table", "ndjson")
 BLOCK_ROWS = 500  # a table has no more rows than that, and is noted when it is out
+
+
+def check_style(style: str) -> None:
+    """Refuse what is no way to show answers."""
+    if style not in STYLES:
+        raise UsageError(f"the console shows answers as {' or '.join(STYLES)}, not as '{style}'")
 
 
 class ConsoleSink:
@@ -32,8 +38,7 @@ class ConsoleSink:
         ledger: Path | None = None,
         run: str = "",
     ) -> None:
-        if style not in STYLES:
-            raise UsageError(f"the console shows answers as {' or '.join(STYLES)}, not as '{style}'")
+        check_style(style)
         self._query, self._shape, self._style = query, shape or Shape(()), style
         self._out = out
         self._ledger = Ledger(ledger, run)
@@ -54,7 +59,7 @@ class ConsoleSink:
     def _print(self, answers: Sequence[Answer]) -> None:
         out = self._out or sys.stdout
         if self._style == "ndjson":
-            out.write("".join([answer.to_json() + "\n" for answer in answers]))
+            out.write(Ndjson().body(answers).decode())
         else:
             from rich.console import Console
 

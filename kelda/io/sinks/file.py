@@ -16,10 +16,10 @@ from pathlib import Path
 
 from kelda.engine.answer import Answer
 from kelda.errors import UsageError
+from kelda.io.durable import make_folder, open_locked, write_all
 from kelda.io.formats import Format, columns_in
 from kelda.io.kept import writing
 from kelda.io.sinks.content import Held, has
-from kelda.io.sinks.durable import explained, make_folder, open_locked, write_all
 from kelda.io.sinks.journal import JOURNAL, Journal, Page
 from kelda.io.sinks.sink import Existing
 
@@ -95,7 +95,7 @@ class FileSink:
         data = self.format.body(answers)
         if page.bytes == 0:
             data = self.format.head() + data
-        with explained(self.path, batch):
+        with writing(f"batch {batch} to {self.path}"):
             os.ftruncate(self._file, page.bytes)
             write_all(self._file, data, page.bytes)
             os.fsync(self._file)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from kelda.engine.answer import Answer
 from kelda.errors import UsageError
+from kelda.io.durable import make_folder, open_locked, replace_file
 from kelda.io.formats import Format, columns_in
 from kelda.io.kept import writing
 from kelda.io.sinks.content import Held, has
-from kelda.io.sinks.durable import explained, make_folder, open_locked, replace_file
 from kelda.io.sinks.journal import JOURNAL, Journal, Page
 from kelda.io.sinks.sink import Existing
 
@@ -90,10 +90,8 @@ class FolderSink:
                 self.format.columns = columns_in(answers)
             data = self.format.head() + self.format.body(answers)
             page = replace(page, columns=self.format.columns)
-        with explained(self.folder, batch):
-            if answers:
-                replace_file(self.file(batch), data)
-            self._journal.keep(page)
+            replace_file(self.file(batch), data)
+        self._journal.keep(page)
 
     def close(self) -> None:
         if self._lock >= 0:

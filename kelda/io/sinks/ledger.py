@@ -14,9 +14,9 @@ from pathlib import Path
 
 from kelda.engine.answer import Answer
 from kelda.errors import CheckpointError, UsageError
+from kelda.io.durable import make_folder, open_locked, sync, write_all
 from kelda.io.kept import reading, writing
 from kelda.io.sinks.content import Held, has
-from kelda.io.sinks.durable import make_folder, open_locked, sync_folder, write_all
 
 _NOTE = re.compile(r" *(-?[0-9]+) +([0-9]+) +(\S+)\n(.*)\n", re.DOTALL)
 _UNKNOWN = "-"  # what is in the batch
@@ -46,7 +46,7 @@ class Ledger:
             with writing(path):
                 write_all(self._file, self._note() + f"{run}\n".encode(), 0)
                 os.fsync(self._file)
-                sync_folder(path.parent)
+                sync(path.parent)
             return
         kept = _NOTE.fullmatch(text)
         if kept is None:

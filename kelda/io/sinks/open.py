@@ -16,7 +16,7 @@ from kelda.io.formats import (
     Shape,
     sign_of_events,
 )
-from kelda.io.sinks.console import ConsoleSink
+from kelda.io.sinks.console import ConsoleSink, check_style
 from kelda.io.sinks.file import FileSink
 from kelda.io.sinks.folder import FolderSink
 from kelda.io.sinks.null import NullSink
@@ -68,8 +68,6 @@ def open_sink(
         return NullSink()
     if kind == "console":
         return ConsoleSink(query=query, shape=shape, style=path or "table", ledger=ledger, run=run)
-    if not path:
-        raise UsageError(f"say where to: {kind}:PATH")
     if existing not in ("refuse", "append", "overwrite"):
         raise UsageError(f"existing is 'refuse', 'append' or 'overwrite', not '{existing}'")
     where = Path(path).expanduser()
@@ -107,6 +105,8 @@ def _parse(spec: str) -> tuple[str, str]:
     """The kind of a sink and its path."""
     kind, _, path = spec.partition(":")
     if kind in KINDS:
+        if not path and kind not in ("console", "null"):
+            raise UsageError(f"say where to: {kind}:PATH")
         return kind, path
     guessed = BY_SUFFIX.get(Path(spec.rstrip("/")).suffix.lower())
     if guessed is None:
@@ -115,3 +115,29 @@ def _parse(spec: str) -> tuple[str, str]:
             f"{', '.join(f'{name}:PATH' for name in FORMATS)}, and files called *{', *'.join(BY_SUFFIX)}"
         )
     return guessed, spec
+
+
+def check_sink(spec: str, *, query: str, shape: Shape, time_predicate: str = TIME_PREDICATE) -> None:
+    """Raise what is wrong with a sink for the answers of a query. Nothing is opened, and nothing made."""
+    kind, path = _parse(spec)
+    if kind == "console":
+        check_style(path or "table")
+    elif kind == "stream":
+        sign_of_events(query, shape)
+    elif kind != "null":
+        format_of(kind, query, shape, time_predicate)
+
+
+def beside(spec: str, folder: Path) -> str:
+    """The same sink, with a path that was relative to `folder` in full.
+
+    >>> beside("csv:out/answers", Path("/data")), beside("ndjson:out/", Path("/data"))
+    ('csv:/data/out/answers', 'ndjson:/data/out/')
+    >>> beside("answers.ndjson", Path("/data")), beside("console", Path("/data"))
+    ('/data/answers.ndjson', 'console')
+    """
+    kind, path = _parse(spec)
+    if kind in ("console", "null"):
+        return spec
+    full = str((folder / Path(path).expanduser()).absolute()) + "/" * path.endswith("/")
+    return f"{kind}:{full}" if spec != path else full

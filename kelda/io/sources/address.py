@@ -78,23 +78,25 @@ def read_address(text: str) -> Address:
     return Address(text, scheme, place, _options(text, behind))
 
 
-def absolute(text: str) -> str:
-    """The same address for a process that stands elsewhere: paths in full.
+def absolute(text: str, folder: Path = Path()) -> str:
+    """The same address for a process that stands elsewhere: paths in full, which were relative to `folder`.
 
     >>> absolute("tcp://127.0.0.1:9999"), absolute("replay:/data/gps.tsnt?speed=60")
     ('tcp://127.0.0.1:9999', 'replay:/data/gps.tsnt?speed=60')
     >>> absolute("replay:gps.tsnt?speed=60") == f"replay:{Path.cwd()}/gps.tsnt?speed=60"
     True
+    >>> absolute("folder:incoming?watch=true", Path("/data"))
+    'folder:/data/incoming?watch=true'
     """
-    if Path(text).exists():
-        return str(Path(text).absolute())
+    if (folder / text).exists():
+        return str((folder / text).absolute())
     place, mark, behind = text.partition("?")
     found = _SCHEME.fullmatch(place)
     if found is None:
-        return str(Path(place).absolute()) + mark + behind
+        return str((folder / place).absolute()) + mark + behind
     if found[1].lower() not in LOCAL or found[2].startswith("/") or not found[2]:
         return text
-    return f"{found[1]}:{Path(found[2]).absolute()}{mark}{behind}"
+    return f"{found[1]}:{(folder / found[2]).absolute()}{mark}{behind}"
 
 
 def _options(text: str, behind: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kelda.errors import InputError, UsageError
+from kelda.io.durable import append
 from kelda.io.job import StreamSource
 from kelda.io.kept import reading
 from kelda.io.sources.file import FileReader, Taken
@@ -199,10 +200,7 @@ class FolderReader:
                 f"{self.path / name} is not {self.format} as the files before it; "
                 "say which files are meant with ?pattern=, or their format"
             )
-        with self._log.open("ab") as log:
-            log.write(json.dumps([name, size]).encode() + b"\n")
-            log.flush()
-            os.fsync(log.fileno())
+        append(self._log, json.dumps([name, size]).encode() + b"\n")
         self._taken.append((name, size))
         self._sizes[name] = size
         del self._seen[name]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from kelda.errors import InputError
+from kelda.io.durable import sync
 from kelda.io.kept import reading, writing
 from kelda.io.sources.cutter import Place, Step
 from kelda.io.sources.reader import Now, Offset, Piece, wall
@@ -178,7 +179,7 @@ class Spool:
         segment = self.folder / f"{self._next:020}.spool"
         self._file = os.open(segment, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._segment, self._at = segment, 0
-        _sync_folder(self.folder)
+        sync(self.folder)
 
     def _close_segment(self) -> None:
         if self._file >= 0:
@@ -257,15 +258,6 @@ class Spool:
             f"goes on at {number:,}: they do not belong together. Restore the spool, or start again with "
             "another checkpoint folder and an empty spool"
         )
-
-
-def _sync_folder(folder: Path) -> None:
-    """Have the names of new files on disk."""
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _body(frame: bytes, file: BinaryIO) -> bytes | None:

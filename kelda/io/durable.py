@@ -1,32 +1,41 @@
-"""Bytes that outlive the process: files replaced whole, written through to the disk, and locked."""
+"""Bytes that outlive the process: files replaced whole or appended to, synced to the disk, locked."""
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
-from kelda.errors import EnvironmentProblem, UsageError
+from kelda.errors import UsageError
+from kelda.io.kept import writing
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Put `data` in the place of `path`: at any moment the file is the old one or the new one, whole."""
+def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Put `data` in the place of `path`, and have it on the disk: at any moment, for any reader and after any
+    crash, the file is the old one or the new one, whole."""
     beside = path.with_name(temporary_name(path.name))
-    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-    try:
-        write_all(file, data, 0)
-        os.fsync(file)
-    finally:
-        os.close(file)
-    os.replace(beside, path)
-    sync_folder(path.parent)
+    with writing(path):
+        file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+        try:
+            write_all(file, data, 0)
+            os.fsync(file)
+        finally:
+            os.close(file)
+        os.replace(beside, path)
+        sync(path.parent)
 
 
 def temporary_name(name: str) -> str:
     """What a file is called until it is whole. Hidden, so that no reader of the folder takes it."""
     return f".{name.removeprefix('.')}.new"
+
+
+def append(path: Path, data: bytes) -> None:
+    """Put `data` behind what is in a file, and have it on the disk."""
+    with writing(path), path.open("ab") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def write_all(file: int, data: bytes, offset: int) -> None:
@@ -37,9 +46,9 @@ def write_all(file: int, data: bytes, offset: int) -> None:
         left, offset = left[done:], offset + done
 
 
-def sync_folder(folder: Path) -> None:
-    """Make new names in the folder last."""
-    file = os.open(folder, os.O_RDONLY)
+def sync(path: str | Path) -> None:
+    """Make a file, or the names in a folder, last."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(file)
     finally:
@@ -69,15 +78,3 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot make the folder {folder}: {error.strerror}") from error
-
-
-@contextlib.contextmanager
-def explained(path: Path, batch: int) -> Iterator[None]:
-    """Say what a failed write means."""
-    try:
-        yield
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"cannot write batch {batch} to {path}: {error.strerror}; what was written before is whole, "
-            "and the batch is written when the run is taken up again"
-        ) from error

@@ -1,0 +1,125 @@
+"""The commands for pipelines: `init`, `run`, `add`, `list`, `drop`, `pause`, `resume`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kelda.cli.choices import BaseOption, DialectOption, Output, ParamOption
+
+JobArgument = Annotated[Path, typer.Argument(help="The job file.", metavar="JOB.toml", show_default=False)]
+NameArgument = Annotated[
+    str,
+    typer.Argument(help="The query's name, as `kelda list` shows it.", metavar="NAME", show_default=False),
+]
+TimeoutOption = Annotated[
+    float, typer.Option(help="Seconds to wait for a job that runs to answer.", metavar="S", min=0)
+]
+PATIENCE = 30.0
+
+
+def init(
+    job: Annotated[Path, typer.Argument(help="The job file to write.", metavar="JOB.toml")] = Path(
+        "job.toml"
+    ),
+) -> None:
+    """Write a job file that runs as it is, with data and queries beside it."""
+    from kelda.cli.starter import write_starter
+
+    for path in write_starter(job):
+        print(f"wrote {path}")
+    print(f"run it: kelda run {job}")
+
+
+def run(
+    job: JobArgument,
+    check: Annotated[bool, typer.Option("--check", help="Only say whether the job file is right.")] = False,
+    progress: Annotated[
+        bool | None,
+        typer.Option(
+            "--progress/--no-progress",
+            help="Show how far the run is (default: if stderr is a terminal).",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Run a pipeline until its streams end; started again, it goes on from its checkpoint."""
+    from kelda.cli import run as running
+
+    if check:
+        running.check(job)
+    else:
+        running.run(job, progress=progress)
+
+
+def add(
+    job: JobArgument,
+    file: Annotated[Path | None, typer.Argument(help="A file with one query.", metavar="Q.rq")] = None,
+    text: Annotated[
+        str | None, typer.Option("-e", "--text", help="A query, as text instead of a file.", metavar="QUERY")
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="What to call it (default: as it says itself, or its file).", metavar="NAME"),
+    ] = None,
+    sink: Annotated[
+        str, typer.Option(help="Where its answers go: answers.ndjson, parquet:FOLDER, …", metavar="SINK")
+    ] = "console",
+    param: ParamOption = [],  # noqa: B006 - typer copies it
+    dialect: DialectOption = None,
+    output: Annotated[
+        Output | None,
+        typer.Option(help="Send rstream, istream, dstream or changes.", metavar="NAME"),
+    ] = None,
+    base: BaseOption = None,
+    timeout: TimeoutOption = PATIENCE,
+) -> None:
+    """Add a query to a job, while it runs or not."""
+    from kelda.cli import steer
+
+    steer.add(
+        job,
+        file=file,
+        text=text,
+        name=name,
+        sink=sink,
+        params=param,
+        dialect=dialect and dialect.value,
+        output=output and output.value,
+        base=base,
+        timeout=timeout,
+    )
+
+
+def list_(
+    job: JobArgument,
+    json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object.")] = False,
+    timeout: TimeoutOption = PATIENCE,
+) -> None:
+    """Show the queries of a job, and whether it runs."""
+    from kelda.cli import steer
+
+    steer.list_(job, as_json=json, timeout=timeout)
+
+
+def drop(job: JobArgument, name: NameArgument, timeout: TimeoutOption = PATIENCE) -> None:
+    """Take a query out of a job; what its sink holds stays."""
+    from kelda.cli import steer
+
+    steer.drop(job, name, timeout=timeout)
+
+
+def pause(job: JobArgument, name: NameArgument, timeout: TimeoutOption = PATIENCE) -> None:
+    """Let a query be silent; its windows stay up to date."""
+    from kelda.cli import steer
+
+    steer.pause(job, name, timeout=timeout)
+
+
+def resume(job: JobArgument, name: NameArgument, timeout: TimeoutOption = PATIENCE) -> None:
+    """Let a paused query report again."""
+    from kelda.cli import steer
+
+    steer.pause(job, name, resume=True, timeout=timeout)

@@ -1,0 +1,323 @@
+"""Pipelines on the command line: a job that runs, stops, goes on, and whose queries come and go."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kelda.cli.app import app
+from kelda.cli.run import run
+from kelda.errors import InputError, KeldaError, QueryStopped, UsageError
+from kelda.io.requests import Ask
+from kelda.rdf.event import Reject
+from tests.io.fake_engine import FakeEngine, FakeWorld
+
+STREAM = "http://ex/s"
+TEXT = f"SELECT ?who {{ STREAM <{STREAM}> [RANGE 5s] {{ ?who <http://ex/in> <http://ex/%s> }} }}"
+JOB = f"""
+[engine]
+runner = "inprocess"
+checkpoint = "state"
+batch_events = 7
+
+[[stream]]
+iri = "{STREAM}"
+source = "s.tsnt"
+
+[[graph]]
+file = "g.ttl"
+
+[[query]]
+file = "lab.rq"
+sink = "lab.ndjson"
+"""
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> FakeWorld:
+    world = FakeWorld()
+    monkeypatch.setattr("kelda.connect", world.connect)
+    return world
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    (tmp_path / "s.tsnt").write_text("1000\t<http://ex/a> <http://ex/in> <http://ex/lab> .\n")
+    (tmp_path / "g.ttl").write_text("<http://ex/a> <http://ex/b> 1 .\n")
+    for room in ("lab", "hall"):
+        (tmp_path / f"{room}.rq").write_text(TEXT % room)
+    (tmp_path / "job.toml").write_text(JOB)
+    return tmp_path / "job.toml"
+
+
+def kelda(*arguments: str | Path):
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+@contextmanager
+def running(world: FakeWorld, job: Path) -> Iterator[FakeEngine]:
+    """The job in a thread; it ends with the block."""
+    problems: list[BaseException] = []
+
+    def run_it() -> None:
+        try:
+            run(job)
+        except BaseException as problem:  # noqa: BLE001 - raised below
+            problems.append(problem)
+
+    for known in world.engines.values():
+        known.started.clear()
+    thread = threading.Thread(target=run_it)
+    thread.start()
+    engine = _engine_of(world, job)
+    try:
+        yield engine
+    finally:
+        engine.ends.set()
+        thread.join()
+    for problem in problems:
+        raise problem
+
+
+def _engine_of(world: FakeWorld, job: Path) -> FakeEngine:
+    """The engine of a job that is being started."""
+    while (engine := world.engines.get(job.parent / "state")) is None or not engine.started.wait(0.01):
+        time.sleep(0.01)
+    return engine
+
+
+def ran(world: FakeWorld, job: Path) -> tuple[FakeEngine, list[str]]:
+    """What was done in one run of the job, to its end."""
+    before = world.engines.get(job.parent / "state", FakeEngine())
+    at = len(before.done)
+    with running(world, job) as engine:
+        pass
+    return engine, engine.done[at:]
+
+
+# ------------------------------------------------------------------------------------- kelda run
+
+
+def test_a_job_is_brought_to_the_engine_and_ends_with_its_streams(world: FakeWorld, job: Path) -> None:
+    engine, done = ran(world, job)
+    assert done == [f"stream {STREAM}", "load g.ttl", "add lab", "start", "stop"]
+    assert engine.queries[0].sink == str(job.parent / "lab.ndjson")
+    assert world.asked == {
+        "master": None,
+        "checkpoint": job.parent / "state",
+        "batch_events": 7,
+        "shards": 1,
+        "balance": "rotation",
+        "t0": 0,
+        "memory_limit": None,
+        "fixed_graphs": False,
+    }
+
+
+def test_a_job_that_is_started_again_goes_on(world: FakeWorld, job: Path) -> None:
+    ran(world, job)
+    assert ran(world, job)[1] == ["start", "stop"]
+
+
+def test_what_is_new_in_the_file_is_added(world: FakeWorld, job: Path) -> None:
+    ran(world, job)
+    (job.parent / "h.ttl").write_text("")
+    job.write_text(JOB + '[[query]]\nfile = "hall.rq"\n[[graph]]\nfile = "h.ttl"\n')
+    assert ran(world, job)[1] == ["load h.ttl", "add hall", "start", "stop"]
+
+
+def test_what_is_gone_from_the_file_goes_on_and_is_said(world: FakeWorld, job: Path) -> None:
+    engine, _ = ran(world, job)
+    job.write_text(JOB.replace("lab.rq", "hall.rq").replace("lab.ndjson", "hall.ndjson"))
+    engine.ends.wait = lambda timeout=None: True  # type: ignore[method-assign]
+    result = kelda("run", job)
+    assert result.exit_code == 0, result.output
+    assert (
+        f"note: query 'lab' is not in job.toml and goes on; to end it: kelda drop {job} lab" in result.stderr
+    )
+    assert [query.name for query in engine.queries] == ["lab", "hall"]
+
+
+@pytest.mark.parametrize("change", [("lab.rq", "hall.rq"), ("lab.ndjson", "other.ndjson")])
+def test_a_query_that_is_another_now_is_refused(world: FakeWorld, job: Path, change: tuple[str, str]) -> None:
+    ran(world, job)
+    job.write_text(JOB.replace(*change) + 'name = "lab"\n')
+    result = kelda("run", job)
+    assert isinstance(result.exception, UsageError)
+    assert f"'lab' in {job.parent}/state is another query" in str(result.exception)
+    assert f"kelda drop {job} lab" in str(result.exception)
+
+
+def test_a_job_that_is_wrong_starts_nothing(world: FakeWorld, job: Path) -> None:
+    job.write_text(JOB + "[[query]]\n")
+    assert isinstance(kelda("run", job).exception, UsageError)
+    assert world.engines == {}
+
+
+def test_a_job_can_be_checked_only(world: FakeWorld, job: Path) -> None:
+    result = kelda("run", job, "--check")
+    assert result.stdout == f"{job} is right: 1 stream, 1 graph, 1 query\n"
+    assert world.engines == {}
+
+
+def test_ctrl_c_stops_it_and_says_how_to_go_on(world: FakeWorld, job: Path) -> None:
+    def press() -> None:
+        _engine_of(world, job)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    result = kelda("run", job)
+    assert result.exit_code == 130, (result.output, result.exception)
+    keeps = f"with what {job.parent}/state keeps"
+    assert (
+        result.stderr.splitlines()[-1] == f"stopped by Ctrl-C; `kelda run {job}` goes on from there, {keeps}"
+    )
+    assert world.engines[job.parent / "state"].done[-1] == "stop"
+
+
+def ended(world: FakeWorld, job: Path, **figures: object) -> tuple[FakeEngine, Any]:
+    """A run of a job whose engine has these figures in the end."""
+    engine = world.engines[job.parent / "state"] = FakeEngine()
+    engine.ends.wait = lambda timeout=None: True  # type: ignore[method-assign]
+    for name, value in figures.items():
+        if hasattr(engine.figures, name):
+            setattr(engine.figures, name, value)
+        else:
+            setattr(engine, name, value)
+    return engine, kelda("run", job)
+
+
+def test_the_summary_and_the_rejects(world: FakeWorld, job: Path) -> None:
+    job.write_text(JOB.replace("batch_events", 'rejects = "out/rejects.ndjson"\nbatch_events'))
+    rejects = [Reject("s.tsnt", 3, "broken", "…")]
+    _, result = ended(
+        world, job, answers=5, events=1000, rejected=1, rejects=rejects, late={STREAM: 2, "http://ex/t": 0}
+    )
+    assert result.exit_code == 0, (result.output, result.exception)
+    said = result.stderr.splitlines()[-1]
+    assert said.startswith(
+        "5 answers, 1,000 events, 1 reject (first: s.tsnt, line 3: broken), 2 late (2 on <http"
+    )
+    assert json.loads((job.parent / "out" / "rejects.ndjson").read_text())["line"] == 3
+
+
+def test_strict_ends_at_a_record_that_cannot_be_read(world: FakeWorld, job: Path) -> None:
+    job.write_text(JOB.replace("batch_events", "strict = true\nbatch_events"))
+    _, result = ended(world, job, rejected=1, rejects=[Reject("s.tsnt", 3, "broken", "nonsense")])
+    assert isinstance(result.exception, InputError)
+    assert "s.tsnt, line 3: broken\n  nonsense" in str(result.exception)
+
+
+def test_an_engine_that_fails(world: FakeWorld, job: Path) -> None:
+    engine, result = ended(world, job, fails_with=InputError("the file is gone"))
+    assert str(result.exception) == "the file is gone"
+    assert engine.done[-1] == "stop"
+
+
+def test_a_query_that_has_failed_is_told_at_the_end(world: FakeWorld, job: Path) -> None:
+    with pytest.raises(QueryStopped, match="query 'lab' is stopped"), running(world, job) as engine:
+        engine.queries[0].error = QueryStopped("query 'lab' is stopped")
+
+
+# ------------------------------------------------------------- kelda add, list, drop, pause, resume
+
+
+def test_queries_of_a_job_that_runs(world: FakeWorld, job: Path) -> None:
+    with running(world, job) as engine:
+        added = kelda("add", job, job.parent / "hall.rq", "--sink", "console:ndjson")
+        assert added.exit_code == 0, (added.output, added.exception)
+        assert added.stdout.startswith("added 'hall', from the next batch on")
+        assert [query.name for query in engine.queries] == ["lab", "hall"]
+        assert kelda("pause", job, "hall").stdout == "paused 'hall', from the next batch on\n"
+        shown = kelda("list", job)
+        assert "hall  (not in job.toml)" in shown.stdout and "paused" in shown.stdout
+        assert "job.toml is running" in shown.stdout
+        assert kelda("resume", job, "hall").stdout == "resumed 'hall', from the next batch on\n"
+        machine = json.loads(kelda("list", job, "--json").stdout)
+        assert machine["running"] is True
+        assert [query["state"] for query in machine["queries"]] == ["running", "running"]
+        assert kelda("drop", job, "hall").stdout == "dropped 'hall', from the next batch on\n"
+        assert "still in" in kelda("drop", job, "lab").stdout
+        assert engine.queries == []
+        refused = kelda("drop", job, "lab")
+        assert isinstance(refused.exception, KeldaError) and refused.exception.exit_code == 2
+        assert "there is no query named 'lab'" in str(refused.exception)
+
+
+def test_queries_of_a_job_that_is_stopped(
+    world: FakeWorld, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, _ = ran(world, job)
+    monkeypatch.chdir(job.parent)
+    added = kelda("add", job, "-e", TEXT % "hall", "--name", "hall", "--sink", "hall.csv")
+    assert added.stdout.startswith("added 'hall', for when the job runs again"), added.exception
+    assert engine.queries[1].sink == str(job.parent / "hall.csv")
+    assert engine.done[-2:] == ["add hall", "stop"]
+    shown = kelda("list", job)
+    assert "ready" in shown.stdout and "job.toml is not running" in shown.stdout
+    assert kelda("pause", job, "hall").exit_code == 0
+    assert kelda("drop", job, "hall").exit_code == 0
+    assert ran(world, job)[1] == ["start", "stop"]
+
+
+def test_what_was_asked_of_a_job_that_was_killed_is_done_when_it_runs_again(
+    world: FakeWorld, job: Path
+) -> None:
+    ran(world, job)
+    ask = Ask(job.parent / "state", "drop", name="lab")
+    assert ran(world, job)[1] == ["drop lab", "add lab", "start", "stop"]
+    assert ask.wait(0).result() == "lab"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["add"], "say one query"),
+        (["add", "-e", "SELECT", "hall.rq"], "say one query"),
+        (["add", "-e", "SELECT ?x {", "--name", "x"], "-e: line 1"),
+        (["add", "-e", TEXT % "x"], "the query has no name"),
+        (["add", "-e", "SELECT * { ?s ?p ?o }", "--name", "x"], "use `kelda query`"),
+        (["add", "hall.rq", "--sink", "foo"], "cannot tell what kind of sink"),
+        (["add", "hall.rq", "--param", "x=1"], "no such parameter: $x"),
+        (["add", "lab.rq"], "registered already"),
+        (["add", "-e", TEXT.replace("/s>", "/t>") % "x", "--name", "x"], f"it has: <{STREAM}>"),
+        (["pause", "x"], "there is no query named 'x'; there are: lab"),
+        (["resume", "x"], "there is no query named 'x'"),
+    ],
+)
+def test_mistakes_are_told(
+    world: FakeWorld, job: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+) -> None:
+    ran(world, job)
+    monkeypatch.chdir(job.parent)
+    result = kelda(arguments[0], job, *arguments[1:])
+    assert isinstance(result.exception, KeldaError), (result.output, result.exception)
+    assert says in str(result.exception)
+    assert [query.name for query in world.engines[job.parent / "state"].queries] == ["lab"]
+
+
+def test_a_job_that_has_not_been_run(world: FakeWorld, job: Path) -> None:
+    assert f"begin with `kelda run {job}`" in str(kelda("list", job).exception)
+    job.write_text(JOB.replace('checkpoint = "state"', ""))
+    assert 'write checkpoint = "state"' in str(kelda("list", job).exception)
+    assert world.engines == {} and not (job.parent / "state").exists()
+
+
+def test_a_job_that_does_not_answer(world: FakeWorld, job: Path) -> None:
+    ran(world, job)
+    engine = world.connect(checkpoint=job.parent / "state")  # somebody has it, and serves nobody
+    result = kelda("pause", job, "lab", "--timeout", "0.2")
+    assert "did not answer within" in str(result.exception) and "nothing was done" in str(result.exception)
+    engine.stop()
+    assert engine.queries[0].state == "running"
+    assert kelda("list", job).exit_code == 0 and engine.queries[0].state == "running"
