@@ -15,7 +15,8 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -25,7 +26,7 @@ from kelda.engine.block import Block
 from kelda.engine.oneshot import Result
 from kelda.engine.report import Report
 from kelda.engine.stopped import Stopped
-from kelda.errors import QueryStopped, UsageError
+from kelda.errors import KeldaError, QueryStopped, UsageError
 from kelda.io.inbox import Callback, Inbox
 from kelda.io.instants import Instants
 from kelda.io.job import QuerySpec, StreamSource
@@ -122,7 +123,7 @@ class Engine:
         self._queries: dict[str, Query] = {}
         self._lock = threading.RLock()
         self._closed = False
-        self._watchers: list[Any] = []
+        self._failed = False  # and whoever waited for it was told
 
     def __enter__(self) -> Engine:
         return self
@@ -354,12 +355,22 @@ class Engine:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until all streams have ended, or time is up (False). Raises what went wrong."""
-        return self._driver.wait(timeout)
+        with self._noting_failure():
+            return self._driver.wait(timeout)
 
     def flush(self, timeout: float | None = None) -> bool:
         """Until all that was pushed before has been answered, as far as it is complete, or time is up
         (False). Raises what went wrong."""
-        return self._driver.flush(timeout)
+        with self._noting_failure():
+            return self._driver.flush(timeout)
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except KeldaError:
+            self._failed = True
+            raise
 
     def stop(self) -> None:
         """Stop. Without a checkpoint the streams that are pushed end first, so that their last instants are
@@ -369,7 +380,7 @@ class Engine:
                 return
             self._closed = True
         try:
-            if not self._lasts:
+            if not self._lasts and not self._failed:
                 self._end_pushed()
         finally:
             try:
@@ -434,14 +445,9 @@ class Engine:
             if query.unread > self._max_unread:
                 self._overdue.add(query)
 
-    def _told(self, batch: Batch) -> None:
-        for watch in self._watchers:
-            watch(batch)
-
     def _taken(self, batch: Batch) -> None:
         """A batch on Spark."""
         self._deliver(batch.blocks)
-        self._told(batch)
         self._outbox.deliver()
 
     def _check_readers(self) -> None:
@@ -694,7 +700,6 @@ def _in_process(setup: Setup, folder: Path | None, batch_events: int, max_unread
         folder,
         batch_events=batch_events,
         deliver=engine._deliver,
-        told=engine._told,
         after=engine._outbox.deliver,
     )
     engine._take_up()
