@@ -24,8 +24,7 @@ def run(job: Job, *, progress: Progress | None = None) -> Iterator[Answer]:
     evaluator = prepare(job)
     feeds: dict[str, Feed] = {}
     for source in job.streams:
-        # A query that the reference evaluator runs needs events as objects.
-        if is_timed_text(source) and not evaluator.reasons:
+        if is_timed_text(source):
             feeds[source.iri] = ColumnFeed(evaluator, job, source, progress)
         else:
             feeds[source.iri] = EventFeed(evaluator, job, source, progress)
