@@ -47,6 +47,8 @@ CASES = {
     "a limit of nothing": "SELECT ?x WHERE { STREAM :a [RANGE 4ms] { ?x :p ?y } } LIMIT 0",
     "CONSTRUCT with a limit": """CONSTRUCT { ?x :new ?y } WHERE { STREAM :a [RANGE 4ms] { ?x :p ?y } }
         ORDER BY ?y LIMIT 1""",
+    "CONSTRUCT of every stream with a limit": """CONSTRUCT { ?x :in ?s }
+        WHERE { STREAM ?s [RANGE 4ms] { ?x ?p ?y } } LIMIT 1""",
     "values joined in order": """SELECT ?x (GROUP_CONCAT(?y) AS ?all)
         WHERE { STREAM :a [ALL] { ?x :p ?y } } GROUP BY ?x""",
     "different solutions": """SELECT (COUNT(DISTINCT *) AS ?n) (COUNT(*) AS ?all) (SUM(?y) AS ?sum)
