@@ -132,11 +132,6 @@ class WindowJoin:
         """Bytes of rows, indexes and standing results."""
         return sum(a.nbytes for a in (self._cells, self._slots, self._rows, self._start, self._sent))
 
-    def slots_of(self, d: int) -> Ids:
-        """The hash table of an index."""
-        start, size = self._index_table[d, START : SIZE + 1]
-        return self._slots[start : start + size]
-
     # -------------------------------------------------------------------- rows
 
     def add_stored(self, leaf: int, values: Ids, enter: Ids | None = None, leave: Ids | None = None) -> None:

@@ -92,17 +92,6 @@ def store64(typingctx, text, index, word):  # type: ignore[no-untyped-def]
     return types.void(types.uint64, types.int64, types.int64), codegen
 
 
-@intrinsic
-def first_byte(typingctx, word):  # type: ignore[no-untyped-def]
-    """The number, from the low end, of the first byte of a word that is not zero."""
-
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        zeros = builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-        return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
-
-    return types.int64(types.uint64), codegen
-
-
 @inlined
 def _rotate(x, by):  # type: ignore[no-untyped-def]
     return (x << np.uint64(by)) | (x >> np.uint64(64 - by))
