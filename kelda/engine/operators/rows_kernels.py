@@ -57,7 +57,7 @@ _NONE = np.uint64(0)
 
 
 # Records. Python hands over plain tuples, whose types numba finds far sooner than those of named ones. Where
-# a loop is hot, they are taken apart before it: a look into a record is not always free, nor is a call with it.
+# a loop is hot, they are taken apart before it: a look into a record is not always free, nor a call with it.
 
 
 class Table(NamedTuple):
