@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 
 import pytest
-from kelda.cli.progress import RunProgress
 from pyoxigraph import Literal, NamedNode, Triple
 from typer.testing import CliRunner
 
@@ -23,12 +22,16 @@ from kelda import __version__
 from kelda.cli import values
 from kelda.cli.app import app
 from kelda.cli.query import how_to_go_on
+from kelda.cli.watch import Watch
 from kelda.doctor import find_java
 from kelda.engine.answer import Answer
 from kelda.errors import InputError, KeldaError, UsageError
+from kelda.io.job import StreamSource
 from kelda.io.tables import short, short_iri
 from kelda.io.values import duration, term_text
 from kelda.rdf.event import Reject
+from kelda.shards.shard import News
+from tests.io.fake_engine import FakeBatch, FakeEngine
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -36,7 +39,7 @@ STREAM = f"http://example.org/sightings={EXAMPLES / 'sightings.tsnt'}"
 FLOOR = f"http://example.org/floor={EXAMPLES / 'floor.ttl'}"
 
 
-def query(*arguments: str | Path, runner: str = "reference"):
+def query(*arguments: str | Path, runner: str = "inprocess"):
     """`kelda query … --runner reference`, in this process."""
     return CliRunner().invoke(app, ["query", *map(str, arguments), "--runner", runner])
 
@@ -294,9 +297,8 @@ def test_interrupt_is_130_and_says_what_was_done(tmp_path, runner):
 
 
 def test_who_stops_a_run_is_told_how_to_go_on():
-    assert how_to_go_on(Path("state"), "spark").endswith("goes on from there, with what state keeps")
-    assert "with --checkpoint DIR it would" in how_to_go_on(None, "spark")
-    assert "with --runner spark and --checkpoint DIR" in how_to_go_on(None, "inprocess")
+    assert how_to_go_on(Path("state")).endswith("goes on from there, with what state keeps")
+    assert "with --checkpoint DIR it would" in how_to_go_on(None)
 
 
 def test_a_closed_pipe_is_no_tragedy():
@@ -314,7 +316,11 @@ def test_a_closed_pipe_is_no_tragedy():
         (["--stream", STREAM, "--stream", STREAM], "given twice"),
         (["--stream", STREAM, "--lateness", "soon"], "not a duration"),
         (["--stream", STREAM, "--param", "x=1"], "no query has the parameter $x"),
-        (["--stream", STREAM, "--checkpoint", "c"], "--runner spark"),
+        (["--stream", STREAM, "--shards", "2"], "--shards is for --runner spark"),
+        (["--stream", STREAM, "--master", "local[2]"], "--master is for --runner spark"),
+        (["--stream", STREAM, "--sink", "foo"], "cannot tell what kind of sink"),
+        (["--stream", STREAM, "--sink", "a.nq"], "write a CONSTRUCT query"),
+        (["--stream", STREAM, "--sink", "a.csv", "--sink", "b.csv"], "given twice"),
         (["--stream", STREAM, "--checkpoint", "c", "--format", "json"], "ndjson"),
         (["--stream", STREAM, "--t0", "noon"], "not a time"),
         (["--stream", STREAM, "--graph", "http://example.org/g=missing.ttl"], "missing.ttl"),
@@ -428,16 +434,21 @@ def test_short_terms():
 
 def test_progress_shows_part_rate_and_time_left():
     now = [0.0]
-    shown = RunProgress(1000, io.StringIO(), show=True, clock=lambda: now[0])
+    watch = Watch(io.StringIO(), show=True, clock=lambda: now[0])
+    engine = FakeEngine()
+    watch.begin(engine, [StreamSource("http://s", str(EXAMPLES / "sightings.tsnt"))])
+    size = (EXAMPLES / "sightings.tsnt").stat().st_size
     now[0] = 20.0  # the start took a while; that is not reading
-    shown.read("http://s", 0, 0)
+    (told,) = engine._watchers
+    told(FakeBatch([News({"http://s": (0, 0)})]))
+    watch.look()
     now[0] = 30.0
-    shown.read("http://s", 50, 250)
-    assert shown.stderr.getvalue() == " 25%  50 events  5/s  0:30 left\n"
-    shown.rejected(Reject("f", 3, "broken", "…"))
-    shown.late("http://s", 2)
+    rejects = (Reject("f", 3, "broken", "…"),)
+    told(FakeBatch([News({"http://s": (50, size // 4)}, {"http://s": 2}, rejects)]))
+    watch.look()
+    assert watch.stderr.getvalue() == " 25%  50 events  5/s  0:31 left  batch 0 ms  state 0.0 MB\n"
     expected = "1 answer, 50 events, 1 reject (first: f, line 3: broken), 2 late (2 on <http://s>"
-    assert shown.summary(1).startswith(expected)
+    assert watch.summary(1).startswith(expected)
 
 
 # ---------------------------------------------------------------------------------- on Spark

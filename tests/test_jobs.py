@@ -17,10 +17,12 @@ from typer.testing import CliRunner
 
 from kelda.cli.app import app
 from kelda.cli.run import run
+from kelda.engine.answer import Answer
 from kelda.errors import InputError, KeldaError, QueryStopped, UsageError
 from kelda.io.requests import Ask
 from kelda.rdf.event import Reject
-from tests.io.fake_engine import FakeEngine, FakeWorld
+from kelda.shards.shard import News
+from tests.io.fake_engine import FakeBatch, FakeEngine, FakeWorld
 
 STREAM = "http://ex/s"
 TEXT = f"SELECT ?who {{ STREAM <{STREAM}> [RANGE 5s] {{ ?who <http://ex/in> <http://ex/%s> }} }}"
@@ -185,35 +187,39 @@ def test_ctrl_c_stops_it_and_says_how_to_go_on(world: FakeWorld, job: Path) -> N
     assert world.engines[job.parent / "state"].done[-1] == "stop"
 
 
-def ended(world: FakeWorld, job: Path, **figures: object) -> tuple[FakeEngine, Any]:
-    """A run of a job whose engine has these figures in the end."""
+def ended(world: FakeWorld, job: Path, *batches: FakeBatch, **more: object) -> tuple[FakeEngine, Any]:
+    """A run of a job whose engine brings these batches, and ends."""
     engine = world.engines[job.parent / "state"] = FakeEngine()
     engine.ends.wait = lambda timeout=None: True  # type: ignore[method-assign]
-    for name, value in figures.items():
-        if hasattr(engine.figures, name):
-            setattr(engine.figures, name, value)
-        else:
-            setattr(engine, name, value)
+    engine.batches = list(batches)
+    for name, value in more.items():
+        setattr(engine, name, value)
     return engine, kelda("run", job)
+
+
+BROKEN = (Reject("s.tsnt", 3, "broken", "nonsense"),)
 
 
 def test_the_summary_and_the_rejects(world: FakeWorld, job: Path) -> None:
     job.write_text(JOB.replace("batch_events", 'rejects = "out/rejects.ndjson"\nbatch_events'))
-    rejects = [Reject("s.tsnt", 3, "broken", "…")]
+    answers = [Answer("lab", 1, "+", boolean=True)] * 5
     _, result = ended(
-        world, job, answers=5, events=1000, rejected=1, rejects=rejects, late={STREAM: 2, "http://ex/t": 0}
+        world,
+        job,
+        FakeBatch([News({STREAM: (400, 10)}, {STREAM: 2}, BROKEN)], answers),
+        FakeBatch([News({STREAM: (600, 10)}, {"http://ex/t": 0})]),
     )
     assert result.exit_code == 0, (result.output, result.exception)
     said = result.stderr.splitlines()[-1]
     assert said.startswith(
-        "5 answers, 1,000 events, 1 reject (first: s.tsnt, line 3: broken), 2 late (2 on <http"
+        f"5 answers, 1,000 events, 1 reject (first: s.tsnt, line 3: broken), 2 late (2 on <{STREAM}>; "
     )
     assert json.loads((job.parent / "out" / "rejects.ndjson").read_text())["line"] == 3
 
 
 def test_strict_ends_at_a_record_that_cannot_be_read(world: FakeWorld, job: Path) -> None:
     job.write_text(JOB.replace("batch_events", "strict = true\nbatch_events"))
-    _, result = ended(world, job, rejected=1, rejects=[Reject("s.tsnt", 3, "broken", "nonsense")])
+    _, result = ended(world, job, FakeBatch([News(rejects=BROKEN)]))
     assert isinstance(result.exception, InputError)
     assert "s.tsnt, line 3: broken\n  nonsense" in str(result.exception)
 

@@ -43,7 +43,7 @@ def run(path: Path, *, progress: bool | None = None) -> None:
             print(f"note: {note}", file=sys.stderr)
         rejects = _open_rejects(job, stack)
         told = Watch(sys.stderr, show=_shows(job, progress), rejects=rejects)
-        told.begin(engine)
+        told.begin(engine, job.streams)
         print(_beginning(job), file=sys.stderr)
         if desk is not None:
             stack.callback(desk.start().stop)
