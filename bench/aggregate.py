@@ -20,7 +20,8 @@ import numpy as np
 from pyoxigraph import NamedNode
 
 from kelda.engine.deltas import Deltas
-from kelda.engine.operators.aggregate import AggregateSpec, GroupBy
+from kelda.engine.operators.aggregates.spec import AggregateSpec
+from kelda.engine.operators.group_by import GroupBy
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.ids import Kind
 

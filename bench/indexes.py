@@ -224,7 +224,7 @@ def join_memory(ways: int) -> dict[str, float]:
     started, most, grown = resident(), 0, 0
     for stream, columns in batches(engine, streams, 3 * WINDOW * ways, WINDOW, 1_000 * ways):
         engine.push_batch(stream, *columns)
-        most = max(most, state(engine._queries["q"].root))
+        most = max(most, state(engine.network("q").root))
         grown = max(grown, resident() - started)
     return {"ways": ways, "state_mb": most / 1e6, "rss_growth_mb": grown / 1e6}
 

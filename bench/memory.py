@@ -68,7 +68,7 @@ def second(rng: np.random.Generator, at: int, rate: int) -> dict[str, bytes]:
 def sample(engine: IncrementalEvaluator) -> dict[str, float]:
     """What is held now, in bytes and terms."""
     gc.collect()
-    states = {name: state(running.root) for name, running in engine._queries.items()}
+    states = {network.name: state(network.root) for network in engine.networks()}
     return {
         "resident": resident(),
         "state": sum(states.values()),

@@ -659,6 +659,7 @@ def connect(
     memory_limit: int | None = None,
     max_unread: int = 1_000_000,
     fixed_graphs: bool = False,
+    reference: bool = False,
 ) -> Engine:
     """An engine: in this process, or with `master` ("local[*]", "spark://…") on Spark.
 
@@ -669,10 +670,10 @@ def connect(
     a query that would take more in one step is stopped (`Query.error`), and the others go on. With more than
     `max_unread` answers of a query unread, `push` refuses further events. `fixed_graphs` promises that graphs
     are loaded before the first query and stay as they are: streams are then narrowed to what can join with
-    them where they are read.
+    them where they are read. With `reference`, every query is run by definition: slow, and obviously right.
     """
     say_so_on_a_terminal()
-    setup = Setup(to_ms(t0), shards, fixed_graphs, memory_limit)
+    setup = Setup(to_ms(t0), shards, fixed_graphs, memory_limit, reference)
     folder = None if checkpoint is None else Path(checkpoint)
     if master is None:
         if shards != 1:

@@ -10,8 +10,9 @@ it does not depend on how that sequence was cut into batches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from kelda.errors import UsageError
 from kelda.rdf import wire
 
 NEVER = -(2**63)
@@ -52,6 +53,33 @@ class Clock:
     """The clocks of all streams."""
 
     streams: dict[str, StreamClock] = field(default_factory=dict)
+
+    def add(self, stream: str, lateness: int, from_start: bool) -> None:
+        """One more stream."""
+        if stream in self.streams:
+            raise UsageError(f"stream <{stream}> exists already")
+        self.streams[stream] = StreamClock(lateness, from_start)
+
+    def drop(self, stream: str) -> None:
+        """One stream less."""
+        self.of(stream)
+        del self.streams[stream]
+
+    def of(self, stream: str) -> StreamClock:
+        """The clock of a stream."""
+        try:
+            return self.streams[stream]
+        except KeyError:
+            raise UsageError(f"unknown stream <{stream}>; {self.known}") from None
+
+    @property
+    def known(self) -> str:
+        """The streams that there are, in words."""
+        return "known streams: " + (", ".join(f"<{s}>" for s in self.streams) or "none")
+
+    def snapshot(self) -> Clock:
+        """What must survive: itself, as it is now."""
+        return Clock({stream: replace(clock) for stream, clock in self.streams.items()})
 
     @property
     def horizon(self) -> int:

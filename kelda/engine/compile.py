@@ -16,7 +16,7 @@ from pyoxigraph import NamedNode
 from kelda.engine.compile_paths import Paths
 from kelda.engine.deltas import Ids
 from kelda.engine.expressions import Compiled, Expressions, supports
-from kelda.engine.intervals import Intervals, StatedIntervals
+from kelda.engine.intervals import Intervals
 from kelda.engine.join_groups import JoinGroups, JoinReader
 from kelda.engine.nodes import (
     Extended,
@@ -30,9 +30,10 @@ from kelda.engine.nodes import (
     WindowLeaf,
 )
 from kelda.engine.oneshot import evaluate, evaluate_ids
-from kelda.engine.operators.aggregate import AggregateSpec, GroupBy
+from kelda.engine.operators.aggregates.spec import AggregateSpec
 from kelda.engine.operators.antijoin import AntiJoin
 from kelda.engine.operators.distinct import Distinct
+from kelda.engine.operators.group_by import GroupBy
 from kelda.engine.ownership import Owner
 from kelda.engine.partly_bound import Sides, sides, united, words
 from kelda.engine.relations import Picked, Relation
@@ -42,9 +43,9 @@ from kelda.engine.top import Top
 from kelda.errors import KeldaError
 from kelda.lang import algebra as A
 from kelda.lang.expressions import side_by_side
+from kelda.lang.scope import NEW_EACH_TIME, certainly_bound, visible_vars
 from kelda.lang.timestamps import TIMESTAMP
-from kelda.lang.to_sparql import visible_vars
-from kelda.lang.walk import children, depth, exists_in, nodes
+from kelda.lang.walk import children, depth, exists_in, has, mentioned, nodes
 from kelda.plan.shape import QUERY
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.graphstore import GraphStore
@@ -86,7 +87,7 @@ class Incremental:
         for node in nodes(self.query.pattern):
             if isinstance(node, A.Call) and node.op == "NOW":
                 raise NotIncremental("NOW() changes at every report")
-            if isinstance(node, A.Call) and node.op in ("RAND", "UUID", "STRUUID", "BNODE"):
+            if isinstance(node, A.Call) and node.op in NEW_EACH_TIME:
                 raise NotIncremental(f"{node.op}() is new at every report")
             if isinstance(node, A.FunctionCall) and node.function == TIMESTAMP:
                 raise NotIncremental("the time stamps of triples")
@@ -178,7 +179,7 @@ class Incremental:
         if isinstance(pattern, A.InWindow):
             return True
         if isinstance(pattern, A.InGraph):
-            return any(isinstance(n, A.InWindow) for n in nodes(pattern))
+            return has(pattern, A.InWindow)
         if window is not None and isinstance(pattern, A.Triples | A.PathPattern):
             return pattern != A.Triples()
         return any(self.reads_windows(child, window) for child in children(pattern))
@@ -292,7 +293,7 @@ class Incremental:
 
     def goes_by_stated_time(self, window: str) -> bool:
         """Whether the window goes by a time that events state themselves."""
-        return isinstance(self.windows[window][1], StatedIntervals)
+        return self.windows[window][1].by_stated_time
 
     def stated(self, t: A.TriplePattern, window: str) -> Node:
         """A triple pattern over such a window."""
@@ -430,9 +431,9 @@ class Incremental:
             if not isinstance(exists, A.Exists):
                 raise NotIncremental("EXISTS inside an expression")
             group, inside = exists.pattern, None
-            if outer & _mentioned(group) - visible_vars(group):
+            if outer & mentioned(group) - visible_vars(group):
                 group, inside = _filter_on_top(group)
-            if outer & _mentioned(group) - visible_vars(group):
+            if outer & mentioned(group) - visible_vars(group):
                 raise NotIncremental("EXISTS whose group looks at variables from outside")
             source = self.anti_join(
                 source, group, bound, window, keep=not negated, word="exists", condition=inside
@@ -455,9 +456,9 @@ class Incremental:
         right_bound = {column(v) for v in certainly_bound(right)}
         # EXISTS fills in values before it evaluates: only for plain patterns is that compatibility.
         unsure = set(source.columns) & set(other.columns) - right_bound
-        if word == "exists" and unsure and any(isinstance(n, NOT_PLAIN) for n in nodes(right)):
+        if word == "exists" and unsure and has(right, NOT_PLAIN):
             raise NotIncremental("EXISTS with a variable that its group may leave unbound")
-        if word == "exists" and any(isinstance(n, A.Repeat) for n in nodes(right)):
+        if word == "exists" and has(right, A.Repeat):
             raise NotIncremental("EXISTS with a property path that a value filled in may stay at")
         both = self.sides(source, other, {column(v) for v in bound}, right_bound)
         found: list[Node] = []
@@ -515,8 +516,8 @@ class Incremental:
                 case expr:
                     argument = f".argument{next(self._fresh)}"
                     source = Extended(source, argument, self.expression(expr, source))
-            op = "MIN" if aggregate.op == "SAMPLE" else aggregate.op
-            specs.append((column(var), AggregateSpec(op, argument, aggregate.distinct, aggregate.separator)))
+            spec = AggregateSpec(aggregate.op, argument, aggregate.distinct, aggregate.separator)
+            specs.append((column(var), spec))
         keys = (*(column(k) for k in group.keys), *self._whose)
         source = Projected(source, tuple(dict.fromkeys([*keys, *(s.column for _, s in specs if s.column)])))
         operator = GroupBy(source.columns, keys, tuple(specs), self.dictionary)
@@ -536,34 +537,7 @@ def column(var: A.Var) -> str:
 
 def _variables(pattern: A.Pattern) -> tuple[A.Var, ...]:
     """The variables of a stored sub-query, in the order of its columns."""
-    return tuple(sorted(visible_vars(pattern), key=lambda v: v.name))
-
-
-def certainly_bound(pattern: A.Pattern) -> frozenset[A.Var]:
-    """The variables that every solution of the pattern binds."""
-    match pattern:
-        case A.Triples() | A.PathPattern():
-            return visible_vars(pattern)
-        case A.Join(left, right):
-            return certainly_bound(left) | certainly_bound(right)
-        case A.LeftJoin(left, _) | A.Minus(left, _):
-            return certainly_bound(left)
-        case A.Union(left, right):
-            return certainly_bound(left) & certainly_bound(right)
-        case A.Filter(_, inner) | A.Extend(inner, _, _) | A.Distinct(inner) | A.InWindow(_, inner):
-            return certainly_bound(inner)
-        case A.OrderBy(inner, _) | A.Slice(inner):
-            return certainly_bound(inner)
-        case A.InGraph(name, inner):
-            return certainly_bound(inner) | (frozenset([name]) if isinstance(name, A.Var) else frozenset())
-        case A.Project(inner, variables):
-            return certainly_bound(inner) & frozenset(variables)
-        case A.Values(variables, rows):
-            return frozenset(v for i, v in enumerate(variables) if all(row[i] is not None for row in rows))
-        case A.Group(inner, keys, aggregates):
-            counts = frozenset(v for v, a in aggregates if a.op == "COUNT")
-            return (certainly_bound(inner) & frozenset(keys)) | counts
-    return frozenset()
+    return tuple(sorted(visible_vars(pattern)))
 
 
 def _window_of(part: A.Pattern, window: str | None) -> str | None:
@@ -607,10 +581,6 @@ def _conjunction(expr: A.Expr) -> Iterable[A.Expr]:
             yield from _conjunction(arg)
     else:
         yield expr
-
-
-def _mentioned(pattern: A.Pattern) -> frozenset[A.Var]:
-    return frozenset(n for n in nodes(pattern) if isinstance(n, A.Var))
 
 
 def _filter_on_top(pattern: A.Pattern) -> tuple[A.Pattern, A.Expr | None]:

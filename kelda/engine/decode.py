@@ -13,7 +13,8 @@ from kelda.engine.answer import Answer, Value
 from kelda.engine.oneshot import instantiate
 from kelda.engine.sent import Sent
 from kelda.lang import algebra as A
-from kelda.lang.to_sparql import variable_name, visible_vars
+from kelda.lang.scope import visible
+from kelda.lang.to_sparql import variable_name
 from kelda.plan.shape import QUERY
 from kelda.rdf.dictionary import Dictionary
 
@@ -52,7 +53,7 @@ def _constructed(
     query: A.Query, name: str, sent: Sent, signs: list[str], rows: list[dict[str, Value]]
 ) -> list[Answer]:
     """One answer per instant and sign, with the template filled in."""
-    variables = {v.name: variable_name(v) for v in visible_vars(query.pattern)}
+    variables = {v.name: variable_name(v) for v in visible(query.pattern)}
     built: dict[tuple[int, str], dict[Triple | Quad, None]] = {}
     for i, (t, sign, row) in enumerate(zip(sent.time, signs, rows, strict=True)):
         triples = instantiate(query.template, {variables[k]: v for k, v in row.items()}, f"t{t}s{i}")

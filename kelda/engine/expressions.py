@@ -33,8 +33,9 @@ from kelda.engine.deltas import Deltas, Ids
 from kelda.engine.expression_kernels import ERROR, FALSE, TRUE, UNSURE
 from kelda.errors import UsageError
 from kelda.lang import algebra as A
+from kelda.lang.scope import is_repeatable
 from kelda.lang.to_sparql import to_sparql
-from kelda.lang.walk import nodes, transform
+from kelda.lang.walk import exists_in, mentioned, transform
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.exact import Needs, Value, from_store, to_store_with_needs
 from kelda.rdf.ids import Kind, encode
@@ -44,7 +45,6 @@ from kelda.rdf.times import ms_to_literal
 Truth = NDArray[np.uint8]
 Numbers = tuple[NDArray[np.float64], NDArray[np.uint8]]  # values, and of which sort each is
 
-NOT_DETERMINISTIC = frozenset(["RAND", "UUID", "STRUUID", "BNODE"])
 MOST_REMEMBERED = 1 << 20
 
 _NOW, _ROW, _VALUE = A.Var(".now"), A.Var(".row"), A.Var(".value")
@@ -88,10 +88,7 @@ _TESTS = {
 
 def supports(expr: A.Expr) -> bool:
     """Whether the expression is a function of its row: no EXISTS, RAND, UUID, STRUUID, BNODE."""
-    return not any(
-        isinstance(node, A.Exists) or (isinstance(node, A.Call) and node.op in NOT_DETERMINISTIC)
-        for node in nodes(expr)
-    )
+    return not exists_in(expr) and is_repeatable(expr)
 
 
 class Expressions:
@@ -111,9 +108,9 @@ class Expressions:
         expr = transform(expr, _with_now_as_variable)
         compiler = _Compiler(self._dictionary, self._base, columns)
         node = compiler.node(expr)
-        mentioned = _variables(expr)
-        used = tuple(c for c in columns if c in mentioned)
-        return Compiled(node, list(compiler.answers.values()), used, _NOW.name in mentioned)
+        variables = mentioned(expr)
+        used = tuple(c for c in columns if A.Var(c) in variables)
+        return Compiled(node, list(compiler.answers.values()), used, _NOW in variables)
 
 
 class Compiled:
@@ -156,10 +153,6 @@ class Compiled:
 
 def _with_now_as_variable(node: object) -> object:
     return A.VarRef(_NOW) if isinstance(node, A.Call) and node.op == "NOW" else node
-
-
-def _variables(expr: A.Expr) -> set[str]:
-    return {node.name for node in nodes(expr) if isinstance(node, A.Var)}
 
 
 def _times(ms: Ids) -> Ids:
@@ -531,11 +524,11 @@ class _Answers:
     def __init__(
         self, expr: A.Expr, dictionary: Dictionary, base: str | None, columns: tuple[str, ...]
     ) -> None:
-        mentioned = _variables(expr)
+        variables = mentioned(expr)
         self._expr = expr
         self._dictionary = dictionary
         self._base = base
-        self._columns = tuple(c for c in columns if c in mentioned)
+        self._columns = tuple(c for c in columns if A.Var(c) in variables)
         self._forget()
 
     def _forget(self) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 
 from kelda.engine.clock import FOREVER, NEVER
 from kelda.engine.deltas import Ids
-from kelda.engine.intervals import Intervals, StreamRows, TimeIntervals
-from kelda.engine.nodes import NO_ROWS
+from kelda.engine.intervals import Intervals
+from kelda.engine.stream_rows import NO_ROWS, StreamRows
 
 EARLY = -(2**62)  # before all elements, and far from the end of 64 bits
 
@@ -70,7 +70,7 @@ class FirstReports:
     def take(self, rows: Mapping[str, StreamRows], until: int) -> None:
         """The elements of a step that ends with `until`."""
         for stream, moments in self._moments.items():
-            reach = max(_reach(intervals) for s, intervals in self.windows.values() if s == stream)
+            reach = max(intervals.reach for s, intervals in self.windows.values() if s == stream)
             moments.forget(self._until - reach)
             moments.take(rows.get(stream, NO_ROWS).time)
         self._until = until
@@ -82,35 +82,6 @@ class FirstReports:
         first = np.full(len(since), FOREVER)
         for name, (stream, intervals) in self.windows.items():
             came = self._moments[stream].all()
-            if not isinstance(intervals, TimeIntervals):  # the last n: each that comes moves it on
-                found = _first_after(came, since)
-            elif name in sizes:
-                mine = np.maximum(since - sizes[name], registered)
-                leaves = _first_after(came, mine)
-                leaves = np.where(leaves < FOREVER, leaves + sizes[name], FOREVER)
-                found = np.minimum(_first_after(came, since), leaves)
-            elif self.on_close and intervals.slide is not None:
-                found = since + 1 + (intervals.t0 - since - 1) % intervals.slide
-            else:
-                enter, leave = intervals.of(came)
-                stays = enter < leave
-                found = _first_after(enter[stays], since, came[stays], registered)
-                found = np.minimum(found, _first_after(leave[stays], since, came[stays], registered))
+            found = intervals.first_change(came, since, registered, sizes.get(name), self.on_close)
             first = np.minimum(first, found)
         return np.where(first <= self._until, first, FOREVER)
-
-
-def _reach(intervals: Intervals) -> int:
-    """How long after an element came a window may still change by it."""
-    if not isinstance(intervals, TimeIntervals):
-        return 0
-    return (intervals.range or 0) + intervals.until + (intervals.slide or 0)
-
-
-def _first_after(instants: Ids, since: Ids, came: Ids | None = None, registered: Ids | None = None) -> Ids:
-    """The first of some instants (ascending) after `since`, FOREVER if there is none; only those of elements
-    that came after the query was registered."""
-    at = np.searchsorted(instants, since, "right")
-    if came is not None and registered is not None:
-        at = np.maximum(at, np.searchsorted(came, registered, "right"))
-    return np.append(instants, FOREVER)[at]

@@ -13,11 +13,13 @@ from kelda.engine.budget import NO_LIMIT, Budget, Limited
 from kelda.engine.clock import FOREVER, NEVER
 from kelda.engine.deltas import Deltas, Ids, Operator
 from kelda.engine.expressions import Compiled
-from kelda.engine.intervals import CountIntervals, Intervals, StreamRows, TimeIntervals, Waiting
+from kelda.engine.intervals import Intervals
 from kelda.engine.intervals_kernels import matching
 from kelda.engine.ownership import Owner
 from kelda.engine.relations import Picked, Relation, compared
 from kelda.engine.sharing import Parameters
+from kelda.engine.stream_rows import NO_ROWS, StreamRows
+from kelda.engine.waiting import Waiting
 from kelda.engine.window_join import Leaf, NewRows, WindowJoin
 from kelda.plan.shape import QUERY
 from kelda.rdf.keyset import KeySet
@@ -31,6 +33,7 @@ class Step:
     until: int
     rows: Mapping[str, StreamRows]
     budget: Budget = NO_LIMIT
+    since: int = NEVER  # the instants before were in the steps before
 
 
 class Node:
@@ -132,7 +135,6 @@ class WindowLeaf:
         units: Ids | None = None
         if self.partners and len(which):
             units = self.intervals.units(rows)
-            assert isinstance(self.intervals, TimeIntervals | CountIntervals)
             least = self.intervals.least(step.until)
             for column, keys in self.partners:
                 place = self._positions[column]
@@ -165,17 +167,14 @@ class WindowLeaf:
     ) -> tuple[NDArray[np.bool_], NewRows, tuple[Ids, Ids]]:
         """Of some rows, which are in the window after `now`; these; and (units, values) of those that will
         enter."""
-        if isinstance(self.intervals, CountIntervals):
-            enter, leave = self.intervals.now_of(units)
-        else:
-            enter, leave = self.intervals.of(units)
+        enter, leave = self.intervals.now_of(units)
         inside = (enter < FOREVER) & (enter < leave) & (leave > now)
         rows = NewRows(0, values[:, inside], enter[inside], leave[inside], units[inside])
         return inside, rows, (units[enter == FOREVER], values[:, enter == FOREVER])
 
     def begin_with(self, rows: NewRows) -> None:
         """These are the rows of the window: some may be without an end yet."""
-        if not isinstance(self.intervals, TimeIntervals):
+        if self.intervals.ends_later:
             self.open_rows = np.flatnonzero(rows.leave == FOREVER)
             self.open_units = _units(rows)[self.open_rows]
 
@@ -214,12 +213,12 @@ class JoinWindows(Node):
         self.parameters = parameters
         self._stored = stored
         # Per stored relation, the values of the columns that windows have too: a row of a window with none
-        # of them is set aside. (When a session ends is known in its own step alone: no row waits for that.)
+        # of them is set aside.
         self._values: list[dict[int, KeySet]] = [{} for _ in stored]
         for relation, values in zip(stored, self._values, strict=True):
             for i, name in enumerate(relation.columns):
                 for window in (w for w in windows if name in w.columns):
-                    if isinstance(window.intervals, TimeIntervals | CountIntervals):
+                    if window.intervals.places_later:
                         at = tuple(window.columns).index(name)
                         window.partners.append((at, values.setdefault(i, KeySet())))
             _note(values, relation.rows)
@@ -316,13 +315,9 @@ class JoinWindows(Node):
         for i, window in enumerate(self.windows):
             mine = mine & (rows[:, i] >= self._since[i][query])
             sizes = parameters.sizes.get(window.window)
-            if sizes is None:
-                continue
-            if isinstance(window.intervals, CountIntervals):
-                leave = window.intervals.arrival(self.join.unit(i, rows[:, i]) + sizes[query])
-            else:
-                leave = self.join.entered(i, rows[:, i]) + sizes[query]
-            end = np.minimum(end, leave)
+            if sizes is not None:
+                units = self.join.unit(i, rows[:, i])
+                end = np.minimum(end, window.intervals.leave_by(units, sizes[query]))
         return np.where(mine, end, NEVER)
 
     def advance(self, step: Step) -> Deltas:
@@ -349,7 +344,7 @@ class JoinWindows(Node):
         if batches:
             for (window, units, leave), first in zip(owners, self.join.add(batches), strict=True):
                 # Of rows in their order, only the last may be without an end yet.
-                if leave[-1] == FOREVER and not isinstance(window.intervals, TimeIntervals):
+                if leave[-1] == FOREVER and window.intervals.ends_later:
                     unknown = np.flatnonzero(leave == FOREVER)
                     window.open_rows = np.concatenate([window.open_rows, first + unknown])
                     window.open_units = np.concatenate([window.open_units, units[unknown]])
@@ -557,5 +552,3 @@ def _note(values: dict[int, KeySet], rows: Ids) -> None:
 
 
 BYTES_A_ROUTE = 48  # what telling whether a result is for a query takes meanwhile, about
-_NOTHING = np.zeros(0, np.int64)
-NO_ROWS = StreamRows(_NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING)

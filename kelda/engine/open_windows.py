@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kelda.engine.clock import NEVER
-from kelda.engine.intervals import CountIntervals, Intervals, StreamRows
-from kelda.engine.nodes import NO_ROWS, Step
+from kelda.engine.intervals import Intervals
+from kelda.engine.nodes import Step
+from kelda.engine.stream_rows import NO_ROWS, StreamRows
 from kelda.engine.track import WindowTrack
 from kelda.lang import algebra as A
 
@@ -72,8 +73,7 @@ class OpenWindows:
         key = (stream, window, on_close)
         if key not in self._open:
             opened = Window(stream, make())
-            # Which elements make a step of a count depends on where each query began to count.
-            if isinstance(opened.intervals, CountIntervals) and opened.intervals.step > 1:
+            if opened.intervals.remembers_its_opening:  # and each query's own
                 return opened
             self._open[key] = opened
         return self._open[key]

@@ -7,7 +7,7 @@ longer. So no operator has to tell what it holds, and none can forget to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,35 @@ from kelda.engine.deltas import Ids
 from kelda.engine.expressions import Compiled, Expressions
 from kelda.rdf.dictionary import Dictionary
 
+LEAST_TERMS = 1 << 18  # a dictionary smaller than this is left alone
+
 # These look after their own terms when a dictionary lets go of some.
 _LEFT_OUT = (Dictionary, Expressions, Compiled)
+
+
+class TermRelease:
+    """Lets go of terms that nothing holds any more, whenever the dictionary has doubled.
+
+    Terms that are new since the last time stay: they may be in columns that were read ahead."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self.released = 0  # terms that the dictionary has let go of
+        self._at = LEAST_TERMS
+        self._kept = 0  # entries of the dictionary that were there after the last time
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time."""
+        return len(self._dictionary) >= self._at
+
+    def release(self, *roots: Iterable[object]) -> None:
+        """Let go of what `roots`, together all that is held, do not lead to."""
+        held = reachable_ids(*roots)
+        new = self._dictionary.ids(since=self._kept)
+        self.released += self._dictionary.retain(np.concatenate([held, new]))
+        self._kept = len(self._dictionary)
+        self._at = max(LEAST_TERMS, 2 * self._kept)
 
 
 def reachable_ids(*roots: object) -> Ids:

@@ -39,6 +39,17 @@ class Reporter:
         """Another one in the same state, which goes its own way."""
         return copy(self)
 
+    def shared(self) -> Reporter:
+        """The one for an equal query: itself, where nothing is remembered by query."""
+        return self
+
+    def snapshot(self) -> int | None:
+        """What must be kept beside the rows in the windows; None: nothing."""
+        return None
+
+    def restore(self, kept: int | None) -> None:
+        """Go on from what was kept, when all steps have been taken again."""
+
     def _pausing(self, deltas: Deltas, until: int) -> Sent:
         """Nothing is told; what changes meanwhile is told, netted, at the first report after the pause."""
         for track in self.tracks:
@@ -93,14 +104,15 @@ class Reporter:
             case When.CONTENT_CHANGE:
                 found = moments
             case When.WINDOW_CLOSE if self.output is not Output.RSTREAM and all(
-                track.changes_on_close for track in self.tracks
+                track.intervals.changes_on_close for track in self.tracks
             ):
                 # Windows change only where they close: between, there is nothing new to tell.
                 found = moments
             case When.WINDOW_CLOSE:
-                slides = {track.slide for track in self.tracks}
+                slides = {track.intervals.slide for track in self.tracks}
                 parts = [self._grid(moments, until, slide) for slide in slides if slide is not None]
-                parts += [c for c, track in zip(changes, self.tracks, strict=True) if track.slide is None]
+                moved = zip(changes, self.tracks, strict=True)
+                parts += [change for change, track in moved if track.intervals.slide is None]
                 found = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
             case When.PERIODIC:
                 assert self.report.every is not None
@@ -315,14 +327,23 @@ class Asker(Reporter):
     ) -> None:
         super().__init__(columns, output, report, t0, tracks)
         self._count = 0
-        self.last: int | None = None  # the answer before, 1 or 0
+        self._last: int | None = None  # the answer before, 1 or 0
+
+    def shared(self) -> Reporter:
+        return self.apart()
+
+    def snapshot(self) -> int | None:
+        return self._last
+
+    def restore(self, kept: int | None) -> None:
+        self._last = kept
 
     def _tell(self, moved: Deltas, instants: Ids) -> Sent:
         counts = self._count + np.concatenate([[0], np.cumsum(moved.weight)])
         answers = (counts[np.searchsorted(moved.time, instants, "right")] > 0).astype(np.int64)
         self._count = int(counts[-1])
-        before = np.concatenate([[-1 if self.last is None else self.last], answers[:-1]])
-        self.last = int(answers[-1])
+        before = np.concatenate([[-1 if self._last is None else self._last], answers[:-1]])
+        self._last = int(answers[-1])
         if self.output is Output.RSTREAM:
             return Sent(("yes",), instants, np.ones(len(instants), np.int64), answers[None, :])
         time, sign, values = [], [], []

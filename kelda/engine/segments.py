@@ -10,26 +10,17 @@ little that is not in rows: clocks, numbering, and what waits for its instant.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from kelda.engine.clock import FOREVER, Clock
-from kelda.engine.deltas import Ids
+from kelda.engine.clock import FOREVER, NEVER
 from kelda.engine.incremental import IncrementalEvaluator
-from kelda.engine.intervals import (
-    CountIntervals,
-    Intervals,
-    SessionIntervals,
-    StatedIntervals,
-    StreamRows,
-    TimeIntervals,
-)
+from kelda.engine.input import KeptInput
 from kelda.engine.nodes import Step
-from kelda.engine.report import When
-from kelda.engine.reporter import Asker
-from kelda.engine.stopped import Stopped
+from kelda.engine.registry import KeptQueries
+from kelda.engine.stream_rows import Last, StreamRows
 from kelda.errors import WireError
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary, Entries
@@ -97,12 +88,7 @@ class Segment:
 # ------------------------------------------------------------------------------ which are needed
 
 
-@dataclass(slots=True)
-class Span:
-    """What is remembered of a segment: its last time, row and event on each stream."""
-
-    last: dict[str, tuple[int, int, int]]
-    stated: int = -FOREVER  # the latest end that its rows have by stated times
+Span = dict[str, Last]  # what is remembered of a segment, for each stream
 
 
 @dataclass(slots=True)
@@ -110,40 +96,31 @@ class Keeper:
     """Follows an evaluator and tells which segments its windows still need."""
 
     evaluator: IncrementalEvaluator
-    ends: dict[int, list[int]] = field(default_factory=dict)  # of the last sessions, by their intervals
-    paused: dict[int, int] = field(default_factory=dict)  # since when networks are, by their reporters
+    paused: dict[int, int] = field(default_factory=dict)  # since when networks are
 
     def begin(self) -> None:
         """Before a step is taken, when all that is to be paused or to go on again in it has been told."""
         now = self.evaluator.now
-        reporters = [network.reporter for network in self.evaluator.networks()]
-        self.paused = {id(r): self.paused.get(id(r), now) for r in reporters if r.paused}
+        paused = [network.who for network in self.evaluator.networks() if network.paused]
+        self.paused = {who: self.paused.get(who, now) for who in paused}
 
     def span(self, step: Step) -> Span:
         """What to remember of a step that has been taken."""
-        span = Span(
-            {
-                stream: (int(rows.time[-1]), int(rows.row[-1]), int(rows.event[-1]))
-                for stream, rows in step.rows.items()
-                if len(rows)
-            }
-        )
+        stays: dict[str, int] = {}
         for network in self.evaluator.networks():
-            for _, intervals in network.streams:
-                if isinstance(intervals, StatedIntervals):
-                    span.stated = max(span.stated, int(intervals.leave.max(initial=-FOREVER)))
-                elif isinstance(intervals, SessionIntervals):
-                    known = self.ends.setdefault(id(intervals), [])
-                    known += [int(end) for end in intervals.closed if not known or end > known[-1]]
-                    del known[:-2]
-        return span
+            for window in network.windows:
+                known = stays.get(window.stream, NEVER)
+                stays[window.stream] = max(known, window.intervals.stays_until)
+        return {
+            stream: _last(rows, len(rows), stays.get(stream, NEVER))
+            for stream, rows in step.rows.items()
+            if len(rows)
+        }
 
     def rest(self, step: Step, since: int) -> tuple[Step, int]:
         """The end of a step that has been taken without a beginning that no window needs, and the instant up
         to which that goes: a step may be cut at any instant. (It is looked for at a few instants only.)"""
         first = min(int(rows.time[0]) for rows in step.rows.values() if len(rows))
-        if any(isinstance(i, StatedIntervals) for n in self.evaluator.networks() for _, i in n.streams):
-            return step, since
         instants = np.linspace(first - 1, step.until, CUTS + 1).astype(np.int64)
         low, high = 0, CUTS  # nothing up to the one is needed; something up to the other may be
         look = 1  # first: most often windows are longer than a step
@@ -156,109 +133,49 @@ class Keeper:
         if not low:
             return step, since
         until = int(instants[low])
-        return replace(step, rows={stream: _after(rows, until) for stream, rows in step.rows.items()}), until
+        return replace(step, rows={stream: rows.after(until) for stream, rows in step.rows.items()}), until
 
     def needs(self, span: Span) -> bool:
         """Whether some window may still need a row of the segment."""
         now = self.evaluator.now
         for network in self.evaluator.networks():
-            report = network.reporter.report
-            margin = 0
-            if report.when is When.PERIODIC:
-                margin = report.every or 0
-            elif report.when is When.WINDOW_CLOSE:
-                margin = max([getattr(i, "slide", None) or 0 for _, i in network.streams], default=0)
-            since = self.paused.get(id(network.reporter), now) - margin
-            for stream, intervals in network.streams:
-                if stream in span.last and self._needs(intervals, span, stream, since):
+            since = self.paused.get(network.who, now) - network.margin
+            for window in network.windows:
+                if window.stream in span and window.intervals.needs(span[window.stream], since):
                     return True
         return False
-
-    def _needs(self, intervals: Intervals, span: Span, stream: str, since: int) -> bool:
-        """Whether a row of the segment is inside at some instant after `since`."""
-        time, row, event = span.last[stream]
-        match intervals:
-            case TimeIntervals():
-                return int(intervals.of(np.array([time], np.int64))[1][0]) > since
-            case StatedIntervals():
-                return span.stated > since
-            case SessionIntervals():
-                ends = self.ends.get(id(intervals), [])
-                return len(ends) < 2 or time > ends[-2]
-            case CountIntervals():
-                after = int(np.searchsorted(intervals.history, since, "right"))
-                if not after and len(intervals.history):
-                    return True  # its memory does not reach back to `since`
-                gone = intervals.seen - len(intervals.history) + after - intervals.count - intervals.step
-                return (row if intervals.by_triple else event) - (intervals.first or 0) >= gone
 
 
 CUTS = 16  # instants of a step at which it may be cut
 
 
 def _span_until(step: Step, instant: int) -> Span:
-    """The span of the rows up to an instant."""
-    last = {}
-    for stream, rows in step.rows.items():
-        count = int(np.searchsorted(rows.time, instant, "right"))
-        if count:
-            last[stream] = (instant, int(rows.row[count - 1]), int(rows.event[count - 1]))
-    return Span(last)
+    """The span of the rows up to an instant; how long those stay that state their times is not known."""
+    counts = {stream: rows.up_to(instant) for stream, rows in step.rows.items()}
+    return {stream: _last(step.rows[stream], n, FOREVER) for stream, n in counts.items() if n}
 
 
-def _after(rows: StreamRows, instant: int) -> StreamRows:
-    """The rows after an instant."""
-    first = int(np.searchsorted(rows.time, instant, "right"))
-    return StreamRows(*(getattr(rows, part.name)[first:] for part in fields(rows)))
+def _last(rows: StreamRows, count: int, stays_until: int) -> Last:
+    """Of the first `count` rows."""
+    at = count - 1
+    return Last(int(rows.time[at]), int(rows.row[at]), int(rows.event[at]), stays_until)
 
 
 # ------------------------------------------------------------------------------ the rest
 
 
 @wire.plain
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Memory:
     """What is not in segments."""
 
-    clock: Clock
-    late: dict[str, int]
-    pending: dict[str, tuple[list[tuple[Ids, ...]], int, int]]
-    arrival: int
-    now: int
-    firsts: dict[tuple[str, int], int]  # of count windows: by query and place
-    asked: dict[str, int | None]  # the last answer of ASK
-    entries: Entries | None
-    fallback: bytes | None
-    stopped: dict[str, tuple[int, str]] = field(default_factory=dict)  # queries that have failed
+    input: KeptInput
+    queries: KeptQueries
 
 
 def memory_of(evaluator: IncrementalEvaluator) -> Memory:
     """To be stored with the segments after each batch."""
-    pending = {
-        stream: ([tuple(np.ascontiguousarray(a) for a in part) for part in p.parts], p.events, p.rows)
-        for stream, p in evaluator.pending.items()
-    }
-    ids = [a for parts, _, _ in pending.values() for part in parts for a in part[:3]]
-    firsts, asked = {}, {}
-    for network in evaluator.networks():
-        if isinstance(network.reporter, Asker):
-            asked[network.name] = network.reporter.last
-        for i, (_, intervals) in enumerate(network.streams):
-            if isinstance(intervals, CountIntervals) and intervals.first is not None:
-                for name in evaluator.names_of(network):
-                    firsts[name, i] = intervals.first
-    return Memory(
-        evaluator.clock,
-        evaluator.late,
-        pending,
-        evaluator.arrival,
-        evaluator.now,
-        firsts,
-        asked,
-        evaluator.dictionary.entries_of(np.concatenate(ids)) if ids else None,
-        evaluator.fallback.snapshot() if evaluator.fallback.queries else None,
-        {name: (why.at, why.reason) for name, why in evaluator.stopped.items()},
-    )
+    return Memory(evaluator.input.snapshot(), evaluator.registry.snapshot())
 
 
 def stand_up(
@@ -274,19 +191,12 @@ def stand_up(
     `register(None)`, first of all, what held before them. `retaken` is told of each
     segment when it has been taken again."""
     every = [segment for _, segments in batches for segment in segments]
-    evaluator.now = every[0].since if every else memory.now
+    evaluator.input.stand_at(every[0].since if every else memory.input.now)
     register(None)
-    begin = {stream: (rows, events) for stream, (_, events, rows) in memory.pending.items()}
+    first = {stream: (waits.rows, waits.events) for stream, waits in memory.input.pending.items()}
     for segment in reversed(every):
-        begin |= {s: (int(rows.row[0]), int(rows.event[0])) for s, rows in segment.rows.items()}
-    for network in evaluator.networks():
-        for i, (stream, intervals) in enumerate(network.streams):
-            if not isinstance(intervals, CountIntervals):
-                continue
-            known = [memory.firsts[n, i] for n in evaluator.names_of(network) if (n, i) in memory.firsts]
-            if known:
-                intervals.first = min(known)
-                intervals.seen = begin[stream][0 if intervals.by_triple else 1] - intervals.first
+        first |= {s: (int(rows.row[0]), int(rows.event[0])) for s, rows in segment.rows.items()}
+    evaluator.registry.begin_with(memory.queries, first)
     for batch, segments in batches:
         register(batch)
         for segment in segments:
@@ -294,21 +204,6 @@ def stand_up(
                 evaluator.dictionary.add_entries(segment.entries)
             evaluator.retake(segment.until, segment.rows)
             retaken(segment)
-    evaluator.retake(memory.now, {})
-    if memory.entries is not None:
-        evaluator.dictionary.add_entries(memory.entries)
-    evaluator.clock, evaluator.late, evaluator.arrival = memory.clock, memory.late, memory.arrival
-    for stream, (parts, events, rows) in memory.pending.items():
-        pending = evaluator.pending[stream]
-        pending.parts, pending.events, pending.rows = parts, events, rows  # type: ignore[assignment]
-    for network in evaluator.networks():
-        if isinstance(network.reporter, Asker):
-            network.reporter.last = memory.asked.get(network.name)
-    for name, (at, reason) in memory.stopped.items():  # whether or not it has failed again
-        evaluator.stop(name, Stopped(at, reason))
-    if memory.fallback is not None:
-        evaluator.fallback.restore(memory.fallback)
-        return
-    for stream, clock in memory.clock.streams.items():  # it has no query, but the next may be one for it
-        evaluator.fallback.clock.streams[stream] = replace(clock)
-        evaluator.fallback.heartbeat(stream, clock.promised)
+    evaluator.retake(memory.input.now, {})
+    evaluator.input.restore(memory.input)
+    evaluator.registry.restore(memory.queries)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kelda.engine.deltas import Ids
-from kelda.engine.intervals import CountIntervals, Intervals, TimeIntervals
+from kelda.engine.intervals import Intervals
 from kelda.plan.shape import QUERY, constant_column
 from kelda.rdf.keyset import KeySet
 
@@ -79,11 +79,7 @@ class Parameters:
             key.add(constants[i, new])
         for name, intervals in self.windows.items():
             self.sizes[name] = _grown(self.sizes[name], sizes[name][new])
-            largest = int(sizes[name].max(initial=1))
-            if isinstance(intervals, CountIntervals):
-                intervals.count = max(intervals.count, largest)
-            elif isinstance(intervals, TimeIntervals):
-                intervals.range = max(intervals.range or 1, largest)
+            intervals.grow(int(sizes[name].max(initial=1)))
         self._parts.append(np.concatenate([np.arange(first, first + len(new))[None, :], constants[:, new]]))
         self._members = None
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from kelda.engine.deltas import Deltas
-from kelda.engine.nodes import NO_ROWS, Node, Step, WindowLeaf
+from kelda.engine.nodes import Node, Step, WindowLeaf
+from kelda.engine.stream_rows import NO_ROWS
 
 
 class StatedWindow(Node):

@@ -24,8 +24,7 @@ from kelda.engine.term_order import Aspect, TermOrder
 from kelda.engine.track import WindowTrack
 from kelda.lang import algebra as A
 from kelda.lang.algebra import Output
-from kelda.lang.to_sparql import visible_vars
-from kelda.lang.walk import nodes
+from kelda.lang.walk import mentioned
 
 Row = tuple[int, ...]  # a solution, then the keys that are not aspects of it
 By = tuple[int, Aspect, bool]  # a place in the row, what of it is compared, whether downwards
@@ -74,7 +73,7 @@ class Top:
     @property
     def by_what_is_shown(self) -> bool:
         """Whether equal solutions have equal keys."""
-        return {n for expr, _ in self.keys for n in nodes(expr) if isinstance(n, A.Var)} <= {*self.variables}
+        return mentioned(self.keys) <= {*self.variables}
 
     @property
     def sorts_only(self) -> bool:
@@ -83,17 +82,16 @@ class Top:
 
 
 def top_of(pattern: A.Pattern) -> Top | None:
-    """The modifiers of a query; None if it has neither an order nor a slice."""
+    """The modifiers of a query that ends in a projection; None if it has neither an order nor a slice."""
     whole, distinct = pattern, False
     offset, limit = (whole.offset, whole.limit) if isinstance(whole, A.Slice) else (0, None)
     if isinstance(pattern, A.Slice):
         pattern = pattern.pattern
     if isinstance(pattern, A.Distinct):
         pattern, distinct = pattern.pattern, True
-    if isinstance(pattern, A.Project):
-        variables, pattern = pattern.vars, pattern.pattern
-    else:
-        variables = tuple(sorted(visible_vars(pattern), key=lambda v: v.name))
+    if not isinstance(pattern, A.Project):  # REDUCED, which has no incremental form
+        return None
+    variables, pattern = pattern.vars, pattern.pattern
     keys: tuple[tuple[A.Expr, bool], ...] = ()
     if isinstance(pattern, A.OrderBy):
         keys, pattern = pattern.keys, pattern.pattern

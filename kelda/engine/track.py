@@ -8,15 +8,9 @@ from numpy.typing import NDArray
 from kelda.engine import intervals_kernels as kernels
 from kelda.engine.clock import FOREVER
 from kelda.engine.deltas import Ids
-from kelda.engine.intervals import (
-    CountIntervals,
-    Intervals,
-    SessionIntervals,
-    StatedIntervals,
-    StreamRows,
-    TimeIntervals,
-    Waiting,
-)
+from kelda.engine.intervals import Intervals
+from kelda.engine.stream_rows import StreamRows
+from kelda.engine.waiting import Waiting
 
 
 class WindowTrack:
@@ -31,23 +25,15 @@ class WindowTrack:
         self._leaves = np.zeros(0, np.int64)
         self._inside = 0  # elements inside at the last instant passed
 
-    @property
-    def slide(self) -> int | None:
-        return None if isinstance(self.intervals, CountIntervals | SessionIntervals) else self.intervals.slide
-
-    @property
-    def changes_on_close(self) -> bool:
-        """Whether the window changes only where it closes: not if an element may come in belatedly."""
-        return not isinstance(self.intervals, StatedIntervals) or self.slide is None
-
     def take(self, rows: StreamRows) -> None:
         """The elements of a step (`intervals.observe` was called)."""
-        if isinstance(self.intervals, TimeIntervals):
-            if len(rows):
-                enter, leave = kernels.distinct_stays(rows.time, *self.intervals.numbers)
+        at_once = self.intervals.distinct(rows)
+        if at_once is not None:
+            enter, leave = at_once
+            if len(enter):
                 self._enters = np.concatenate([self._enters, enter])
-                if self.intervals.range is not None:
-                    self._leaves = np.concatenate([self._leaves, leave])
+            if len(leave):
+                self._leaves = np.concatenate([self._leaves, leave])
             return
         if len(self._open):
             _, leave = self.intervals.of(self._open)
@@ -55,16 +41,15 @@ class WindowTrack:
             self._leaves = np.concatenate([self._leaves, leave[known]])
             self._open = self._open[~known]
         units = self.intervals.units(rows)
-        if not isinstance(self.intervals, SessionIntervals):
-            units = units[_changes_in(units)]  # one of several that come and go together will do
+        units = units[_changes_in(units)]  # one of several that come and go together will do
         _, enter, leave, units = self._waiting.step(units, np.zeros((0, len(units)), np.int64))
-        if self.slide is not None:
+        if self.intervals.slide is not None:
             distinct = _changes_in(enter) | _changes_in(leave)
             enter, leave, units = enter[distinct], leave[distinct], units[distinct]
         known = leave < FOREVER
         self._enters = _ascending(np.concatenate([self._enters, enter]))
         self._leaves = _ascending(np.concatenate([self._leaves, leave[known]]))
-        if isinstance(self.intervals, CountIntervals | SessionIntervals):
+        if self.intervals.ends_later:
             self._open = np.concatenate([self._open, units[~known]])
 
     def changes(self, until: int) -> Ids:

@@ -31,6 +31,7 @@ from kelda.io.private import make_private
 from kelda.io.sources import PushReader, Reader, open_reader, push_reader
 from kelda.io.sources.fed import FedReader
 from kelda.io.sources.together import Offsets, Together, key_of
+from kelda.lang import algebra as A
 from kelda.rdf.event import Event
 from kelda.rdf.framing import RECORDS
 from kelda.rdf.skim import Skimmer
@@ -119,8 +120,10 @@ class InProcessDriver:
         self.levels.hold(catalog, catalog.version)
         self._have_streams()
 
-    def _must_wait(self) -> bool:
-        return self._starting or self.deployment.registrations.must_wait
+    def _must_wait(self, query: A.Query) -> bool:
+        """Whether a new query cannot begin at once."""
+        registrations, planner = self.deployment.registrations, self.deployment.planner
+        return self._starting or registrations.must_wait(planner.streams_of(query))
 
     def _hold(self, ops: Sequence[Op]) -> None:
         """Entries are carried out at once, between two batches."""

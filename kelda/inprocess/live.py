@@ -20,7 +20,7 @@ class Live:
     """A query that may begin at once is registered where it will run; one that has to wait for the clock is
     tried on an evaluator of its own, and registered there when it holds."""
 
-    def __init__(self, setup: Setup, levels: Callable[[], Levels], waits: Callable[[], bool]) -> None:
+    def __init__(self, setup: Setup, levels: Callable[[], Levels], waits: Callable[[A.Query], bool]) -> None:
         self._setup, self._levels, self._waits = setup, levels, waits
         self._reasons: dict[str, str] = {}  # of queries that wait
 
@@ -28,9 +28,9 @@ class Live:
     def store(self) -> GraphStore:
         return self._levels().shards[0].evaluator.store
 
-    def _evaluator(self, level: int) -> IncrementalEvaluator:
+    def _evaluator(self, query: A.Query, level: int) -> IncrementalEvaluator:
         shards = self._levels().shards
-        if level < len(shards) and not self._waits():
+        if level < len(shards) and not self._waits(query):
             return shards[level].evaluator
         evaluator = self._setup.evaluator()
         for shard in shards:
@@ -42,7 +42,7 @@ class Live:
     def register(
         self, name: str, query: A.Query, output: A.Output | None, report: Report | None, level: int
     ) -> None:
-        evaluator = self._evaluator(level)
+        evaluator = self._evaluator(query, level)
         if name not in evaluator.queries:
             evaluator.register(name, query, output=output, report=report)
         self._reasons |= {name: evaluator.reasons[name]} if name in evaluator.reasons else {}
@@ -56,7 +56,7 @@ class Live:
         report: Report | None,
         level: int,
     ) -> None:
-        evaluator = self._evaluator(level)
+        evaluator = self._evaluator(prepared.query, level)
         if names[0] not in evaluator.queries:
             evaluator.register_many(prepared, names, values, output=output, report=report)
         self._reasons |= {name: evaluator.reasons[name] for name in names if name in evaluator.reasons}

@@ -17,9 +17,9 @@ from enum import Enum
 from pyoxigraph import Literal, NamedNode, Triple
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Var:
-    """A query variable. `name` has no `?`; a name that starts with '.' was a blank node."""
+    """A query variable, ordered by name. `name` has no `?`; one that starts with '.' was a blank node."""
 
     name: str
 

@@ -26,8 +26,9 @@ from collections.abc import Callable
 from pyoxigraph import Literal, NamedNode
 
 from kelda.lang import algebra as A
+from kelda.lang.scope import is_repeatable
 from kelda.lang.timestamps import TIMESTAMP
-from kelda.lang.walk import nodes
+from kelda.lang.walk import exists_in, nodes
 from kelda.rdf.exact import DATATYPE_OF, VALUE_OF, Needs, to_store
 from kelda.rdf.operators import CASTS, ERROR, name_of
 from kelda.rdf.values import NUMERIC, TEMPORAL, XSD, Sort, meaning
@@ -56,7 +57,6 @@ NUMBERS = ARITHMETIC.union(
     ["YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS"],
 )
 _EXACT_FORMS = frozenset(["U+", "U-", "ABS", "ROUND", "CEIL", "FLOOR", "SUBSTR", "ISNUMERIC"])
-_ONCE = frozenset(["RAND", "UUID", "STRUUID", "BNODE"])  # whose value is another one if asked again
 _CASTS = {NamedNode(XSD + name): name for name in CASTS}
 _FROM_FLOATS = frozenset(["integer", "decimal"])
 _FLOATS = f"(<{XSD}double>, <{XSD}float>)"
@@ -322,9 +322,7 @@ def _may_be_time(expr: A.Expr) -> bool:
 
 def _asks_once(expr: A.Expr) -> bool:
     """Whether the expression must not, or had better not, be written twice."""
-    return any(
-        isinstance(node, A.Exists) or (isinstance(node, A.Call) and node.op in _ONCE) for node in nodes(expr)
-    )
+    return bool(exists_in(expr)) or not is_repeatable(expr)
 
 
 def _may_err(expr: A.Expr) -> bool:

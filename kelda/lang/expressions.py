@@ -25,7 +25,7 @@ from kelda.lang.algebra import (
 )
 from kelda.lang.nesting import SIDE_BY_SIDE
 from kelda.lang.parser import Node, Token
-from kelda.lang.scope import deterministic
+from kelda.lang.scope import is_repeatable
 from kelda.lang.terms import Terms, number
 
 PRECEDENCE = {
@@ -231,7 +231,7 @@ class Expressions(Terms):
         """The variable of `aggregate`: one that is asked for twice is computed once."""
         assert self.grouping is not None
         for var, known in self.grouping.aggregates:
-            if known == aggregate and deterministic(aggregate):
+            if known == aggregate and is_repeatable(aggregate):
                 return var
         var = self.fresh("agg")
         self.grouping.aggregates.append((var, aggregate))

@@ -25,8 +25,8 @@ from kelda.errors import KeldaError
 from kelda.lang import algebra as A
 from kelda.lang.deep import roomy
 from kelda.lang.expression_text import ExpressionText
-from kelda.lang.scope import visible
-from kelda.lang.walk import nodes
+from kelda.lang.scope import visible_vars
+from kelda.lang.walk import has, nodes
 from kelda.rdf.aggregates import aggregate_name
 from kelda.rdf.exact import Needs, to_store_with_needs
 from kelda.rdf.operators import ERROR, name_of
@@ -110,7 +110,7 @@ class _Writer(ExpressionText):
         if op not in ("SUM", "AVG") or self.needs & (Needs.SUMS | Needs.SPELLING):
             return False
         makers = (A.Extend, A.Values, A.Group, A.Service)
-        return isinstance(arg, A.VarRef) and not any(isinstance(node, makers) for node in nodes(over))
+        return isinstance(arg, A.VarRef) and not has(over, makers)
 
     def path(self, path: A.Path) -> str:
         match path:
@@ -384,8 +384,3 @@ def _template_triple(writer: _Writer, t: A.TriplePattern, bound: frozenset[A.Var
         return writer.term(term)
 
     return f"{part(t.s)} {part(t.p)} {part(t.o)} ."
-
-
-def visible_vars(pattern: A.Pattern) -> frozenset[A.Var]:
-    """The variables that a solution of `pattern` may bind."""
-    return frozenset(visible(pattern))

@@ -1,32 +1,52 @@
-"""Walking and rebuilding algebra trees."""
+"""Walking and rebuilding algebra trees: what every question about a tree is asked with.
+
+A tree is made of nodes (the dataclasses of `kelda.lang.algebra`), of tuples of them, and of leaves: terms,
+names, numbers. Which variables a *solution* binds is another question; see `kelda.lang.scope`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
+from operator import is_
 from typing import Any, TypeVar
 
-from kelda.lang.algebra import Exists, Pattern
+from kelda.lang.algebra import Exists, Pattern, Var
 
 T = TypeVar("T")
+
+
+class _Fields(dict[type, tuple[str, ...] | None]):
+    """The names of the parts of a class's nodes; None if it has no nodes."""
+
+    def __missing__(self, kind: type) -> tuple[str, ...] | None:
+        self[kind] = tuple(f.name for f in fields(kind)) if is_dataclass(kind) else None
+        return self[kind]
+
+
+_FIELDS = _Fields()
+
+
+def parts(node: object) -> Sequence[Any]:
+    """What a node, or a tuple, is directly made of; a leaf of nothing."""
+    if isinstance(node, tuple):
+        return node
+    return [getattr(node, name) for name in _FIELDS[type(node)] or ()]
 
 
 def transform(node: T, rule: Callable[[Any], Any]) -> T:
     """Rebuild the tree from the leaves up, each node replaced by `rule(node)`.
 
     Nodes that nothing changes are kept as they are, not copied."""
-    if isinstance(node, tuple):
-        parts = tuple(transform(part, rule) for part in node)
-        return node if all(a is b for a, b in zip(parts, node, strict=True)) else parts  # type: ignore[return-value]
-    if not is_dataclass(node) or isinstance(node, type):
+    names = _FIELDS[type(node)]
+    if names is None and not isinstance(node, tuple):
         return node
-    changed = {}
-    for f in fields(node):
-        old = getattr(node, f.name)
-        new = transform(old, rule)
-        if new is not old:
-            changed[f.name] = new
-    rebuilt: Any = replace(node, **changed) if changed else node
+    old = parts(node)
+    new = [transform(part, rule) for part in old]
+    same = all(map(is_, new, old))
+    if names is None:
+        return node if same else tuple(new)  # type: ignore[return-value]
+    rebuilt: Any = node if same else replace(node, **dict(zip(names, new, strict=True)))  # type: ignore[type-var]
     result: T = rule(rebuilt)
     return result
 
@@ -36,18 +56,26 @@ def nodes(node: object) -> Iterator[Any]:
     left = [node]
     while left:
         node = left.pop()
-        if isinstance(node, tuple):
-            left.extend(reversed(node))
-        elif is_dataclass(node) and not isinstance(node, type):
+        if _is_node(node):
             yield node
-            left.extend(getattr(node, f.name) for f in reversed(fields(node)))
+        left.extend(reversed(parts(node)))
+
+
+def has(node: object, kind: type | tuple[type, ...]) -> bool:
+    """Whether a node of this class is in the tree."""
+    return any(isinstance(n, kind) for n in nodes(node))
+
+
+def mentioned(node: object) -> frozenset[Var]:
+    """The variables that stand anywhere in the tree."""
+    return frozenset(n for n in nodes(node) if isinstance(n, Var))
 
 
 def children(pattern: Pattern) -> list[Pattern]:
     """The patterns directly below a pattern: those it is made of, then those of EXISTS in its expressions."""
-    slots = [getattr(pattern, f.name) for f in fields(pattern)]  # type: ignore[arg-type]
-    direct = [slot for slot in slots if isinstance(slot, Pattern)]
-    return direct + [found for slot in slots if not isinstance(slot, Pattern) for found in exists_in(slot)]
+    below = parts(pattern)
+    direct = [part for part in below if isinstance(part, Pattern)]
+    return direct + [found for part in below if not isinstance(part, Pattern) for found in exists_in(part)]
 
 
 def exists_in(expression: object) -> list[Pattern]:
@@ -58,10 +86,8 @@ def exists_in(expression: object) -> list[Pattern]:
         node = left.pop()
         if isinstance(node, Exists):
             found.append(node.pattern)
-        elif isinstance(node, tuple):
-            left.extend(reversed(node))
-        elif is_dataclass(node) and not isinstance(node, type):
-            left.extend(getattr(node, f.name) for f in reversed(fields(node)))
+        else:
+            left.extend(reversed(parts(node)))
     return found
 
 
@@ -71,9 +97,11 @@ def depth(node: object) -> int:
     left: list[tuple[object, int]] = [(node, 0)]
     while left:
         node, above = left.pop()
-        if isinstance(node, tuple):
-            left.extend((part, above) for part in node)
-        elif is_dataclass(node) and not isinstance(node, type):
-            deepest = max(deepest, above + 1)
-            left.extend((getattr(node, f.name), above + 1) for f in fields(node))
+        here = above + _is_node(node)
+        deepest = max(deepest, here)
+        left.extend((part, here) for part in parts(node))
     return deepest
+
+
+def _is_node(node: object) -> bool:
+    return _FIELDS[type(node)] is not None

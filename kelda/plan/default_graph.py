@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
-
 from kelda.lang import algebra as A
+from kelda.lang.walk import children
 
 
 def reads_default_graph(query: A.Query) -> bool:
@@ -21,15 +20,12 @@ def reads_default_graph(query: A.Query) -> bool:
     return dataset.default is None and not dataset.windows and _outside(query.pattern)
 
 
-def _outside(node: object) -> bool:
-    if isinstance(node, A.InWindow | A.InGraph | A.Service):
-        return False
-    if isinstance(node, A.Triples):
-        return bool(node.patterns)
-    if isinstance(node, A.PathPattern):
-        return True
-    if isinstance(node, tuple):
-        return any(map(_outside, node))
-    if is_dataclass(node) and not isinstance(node, type):
-        return any(_outside(getattr(node, f.name)) for f in fields(node))
+def _outside(pattern: A.Pattern) -> bool:
+    left = [pattern]
+    while left:
+        node = left.pop()
+        if isinstance(node, A.PathPattern) or (isinstance(node, A.Triples) and node.patterns):
+            return True
+        if not isinstance(node, A.InWindow | A.InGraph | A.Service):
+            left += children(node)
     return False

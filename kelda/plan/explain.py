@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from pyoxigraph import NamedNode
 
 from kelda.lang import algebra as A
 from kelda.lang.deep import roomy
 from kelda.lang.to_sparql import WINDOW_PREFIX, WindowGraph, to_sparql
+from kelda.lang.walk import parts
 
 
 @roomy()
@@ -30,16 +29,17 @@ def explain(query: A.Query) -> str:
 
 def _tree(node: A.Pattern, depth: int) -> list[str]:
     pad = "  " * depth
-    children = [getattr(node, f.name) for f in fields(node)]  # type: ignore[arg-type]
-    patterns = [c for c in children if isinstance(c, A.Pattern)]
     match node:
         case A.Triples(triples):
             return [pad + f"triple {_show(t.s)} {_show(t.p)} {_show(t.o)}" for t in triples] or [pad + "unit"]
         case A.PathPattern(s, path, o):
             return [pad + f"path {_show(s)} {path} {_show(o)}"]
-    detail = " ".join(_show(c) for c in children if not isinstance(c, A.Pattern) and c not in (None, (), 0))
+    below = [part for part in parts(node) if isinstance(part, A.Pattern)]
+    detail = " ".join(
+        _show(p) for p in parts(node) if not isinstance(p, A.Pattern) and p not in (None, (), 0)
+    )
     lines = [f"{pad}{type(node).__name__} {detail}".rstrip()]
-    for child in patterns:
+    for child in below:
         lines += _tree(child, depth + 1)
     return lines
 

@@ -17,7 +17,7 @@ from pyoxigraph import NamedNode
 
 from kelda.lang import algebra as A
 from kelda.lang.deep import roomy
-from kelda.lang.walk import children, exists_in, nodes
+from kelda.lang.walk import children, exists_in, has, mentioned, nodes
 from kelda.plan.partition import WindowPattern
 
 MOST = 10_000  # values that a pattern is narrowed to
@@ -97,7 +97,7 @@ def _stored(node: A.Pattern, windows: tuple[str, ...]) -> Around:
         case _:
             says = False
     # What has a parameter is another pattern for each query.
-    return (node,) if says and not any(isinstance(n, A.Param) for n in nodes(node)) else ()
+    return (node,) if says and not has(node, A.Param) else ()
 
 
 def _narrowed(query: A.Query, pattern: A.TriplePattern, around: Around) -> tuple[Narrowing, ...]:
@@ -118,15 +118,11 @@ def _narrowed(query: A.Query, pattern: A.TriplePattern, around: Around) -> tuple
 def _connected(variable: A.Var, around: Around) -> Around:
     """The parts that have the variable, or a variable in common with such a part, and so on."""
     reached, chosen, left = {variable}, [], list(around)
-    while near := [part for part in left if reached & _variables(part)]:
+    while near := [part for part in left if reached & mentioned(part)]:
         chosen += near
         left = [part for part in left if part not in near]
-        reached |= {v for part in near for v in _variables(part)}
+        reached |= mentioned(tuple(near))
     return tuple(chosen)
-
-
-def _variables(part: A.Pattern) -> set[A.Var]:
-    return {n for n in nodes(part) if isinstance(n, A.Var)}
 
 
 def _is_selective(part: A.Pattern) -> bool:

@@ -21,7 +21,7 @@ from pyoxigraph import NamedNode
 
 from kelda.lang import algebra as A
 from kelda.lang.deep import roomy
-from kelda.lang.walk import children, exists_in, nodes
+from kelda.lang.walk import children, exists_in, mentioned
 from kelda.rdf import wire
 
 MOST_AXES = 3
@@ -64,8 +64,7 @@ class WindowPattern:
 
     @property
     def variables(self) -> frozenset[str]:
-        t = self.pattern
-        return frozenset(term.name for term in (t.s, t.p, t.o) if isinstance(term, A.Var))
+        return frozenset(v.name for v in mentioned(self.pattern))
 
 
 _ANY = A.TriplePattern(A.Var(".s"), A.Var(".p"), A.Var(".o"))
@@ -222,10 +221,6 @@ class _Reads:
 _NONE: frozenset[A.Var] = frozenset()
 
 
-def _mentioned(node: object) -> frozenset[A.Var]:
-    return frozenset(n for n in nodes(node) if isinstance(n, A.Var))
-
-
 def _reads(axes: frozenset[A.Var], *banned: frozenset[A.Var]) -> _Reads:
     refused = frozenset().union(*banned)
     return _Reads(axes - refused, refused)
@@ -241,7 +236,7 @@ def _axes(pattern: A.Pattern, windows: tuple[str, ...]) -> _Reads | _Stored:
         case A.Triples(patterns):
             if not windows or not patterns:
                 return _Stored()
-            return _reads(frozenset(v for t in patterns for v in (t.s, t.p, t.o) if isinstance(v, A.Var)))
+            return _reads(mentioned(patterns))
         case A.Values():
             return _Stored()
         case A.PathPattern():
@@ -307,13 +302,13 @@ def _looks_up(found: _Reads | _Stored, right: A.Pattern, windows: tuple[str, ...
         return found
     if isinstance(found, _Stored):
         raise _Whole("stored data is compared with a window")
-    return _reads(found.axes, found.banned, other.banned, _mentioned(right) - found.axes)
+    return _reads(found.axes, found.banned, other.banned, mentioned(right) - found.axes)
 
 
 def _narrowed(found: _Reads | _Stored, pattern: A.Pattern, kept: frozenset[A.Var]) -> _Reads | _Stored:
     if isinstance(found, _Stored):
         return found
-    return _reads(found.axes & kept, found.banned, _mentioned(pattern) - kept)
+    return _reads(found.axes & kept, found.banned, mentioned(pattern) - kept)
 
 
 def streams_of(query: A.Query) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from kelda.lang import algebra as A
 from kelda.lang.deep import roomy
-from kelda.lang.walk import exists_in, nodes
+from kelda.lang.walk import exists_in, has, nodes
 
 QUERY = ".q"  # the column that says whose row it is
 
@@ -49,7 +49,7 @@ def lift(query: A.Query) -> Lifted | None:
         sizes.append(size)
         windows.append(replace(window, window=spec))
     shape = nameless(replace(query, pattern=pattern, windows=tuple(windows)))
-    if any(isinstance(node, A.Param) for node in nodes(shape)):
+    if has(shape, A.Param):
         return None  # a parameter where no constant can be lifted from
     return Lifted(shape, tuple(constants), tuple(sizes))
 
@@ -103,8 +103,7 @@ def _is_shared(pattern: A.Pattern, inside: bool = False) -> bool:
         case A.Group(inner, keys, aggregates):
             return bool(keys) and not exists_in(aggregates) and _is_shared(inner)
         case A.Filter(condition, inner):
-            has_parameter = any(isinstance(n, A.Param) for n in nodes(condition))
-            return not has_parameter and not exists_in(condition) and _is_shared(inner)
+            return not has(condition, A.Param) and not exists_in(condition) and _is_shared(inner)
     return False
 
 

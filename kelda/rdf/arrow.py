@@ -273,12 +273,13 @@ def _strings(texts: NDArray[np.uint8], offsets: Ids) -> Any:
 
 def one_dictionary(parts: Iterable[tuple[Ids, Dictionary]]) -> Dictionary:
     """A dictionary that knows the ids of each part, which its own dictionary knows."""
-    groups: dict[int, tuple[Dictionary, list[Ids]]] = {}
-    for ids, dictionary in parts:  # views of one dictionary share their tables until these grow
-        groups.setdefault(id(dictionary.tables), (dictionary, []))[1].append(ids.ravel())
-    if len(groups) == 1:
-        return next(iter(groups.values()))[0]
-    together = Dictionary(next((dictionary.seed for dictionary, _ in groups.values()), 0))
-    for dictionary, some in groups.values():
-        together.add_entries(dictionary.entries_of(np.concatenate(some)))
+    groups: dict[int, list[tuple[Ids, Dictionary]]] = {}
+    for ids, dictionary in parts:  # views of one dictionary share their slots until these grow
+        groups.setdefault(id(dictionary.tables.slots), []).append((ids, dictionary))
+    newest = [max((d for _, d in group), key=lambda d: d.tables.arena.size) for group in groups.values()]
+    if len(newest) == 1:
+        return newest[0]
+    together = Dictionary(newest[0].seed if newest else 0)
+    for dictionary, group in zip(newest, groups.values(), strict=True):
+        together.add_entries(dictionary.entries_of(np.concatenate([ids.ravel() for ids, _ in group])))
     return together

@@ -60,11 +60,6 @@ def is_pushed(source: StreamSource) -> bool:
     return source.path == "push:" or source.path.startswith("push:?")
 
 
-def from_start(source: StreamSource) -> bool:
-    """Whether the clock waits for the stream even before its first element. Who pushes may never do so."""
-    return not is_pushed(source)
-
-
 def change_graphs(store: GraphStore, op: Load | DropGraph) -> None:
     """Carry out a change of the stored graphs."""
     if isinstance(op, Load):

@@ -125,6 +125,7 @@ class Levels:
                 reported=tuple(n.now for n in news),
                 ends=tuple(n.ended for n in news),
                 stopped={name: why for n in news for name, why in n.stopped.items()},
+                told={iri: time for n in news for iri, time in n.told.items()},
                 memory=dict(sum((Counter(n.memory) for n in news), Counter())),
             ),
             first.version,

@@ -15,8 +15,8 @@ import numpy as np
 
 from kelda.engine.answer import Answer
 from kelda.engine.block import Block, blocks_of
+from kelda.engine.decode import decoded
 from kelda.engine.deltas import Deltas
-from kelda.engine.incremental import decoded
 from kelda.engine.reporter import repeated
 from kelda.engine.sent import Sent
 from kelda.lang import algebra as A

@@ -209,7 +209,8 @@ class Planner:
         where = self.partitionings.get(name) or self._partition(name, self._queries[name])
         at = f" (shard {self.placed[name]})" if where.spread is None and name in self.placed else ""
         how = self.trial.say(name, self.levels[name])
-        return f"{where.say()}{at}\n{self._say_narrowed(name)}{how}"
+        place = f"{where.say()}{at}\n" if self.setup.shards > 1 else ""
+        return f"{place}{self._say_narrowed(name)}{how}"
 
     def _say_narrowed(self, name: str) -> str:
         lines = []
@@ -282,6 +283,16 @@ class Planner:
     def queries(self) -> list[str]:
         """Names of the registered queries."""
         return list(self._queries)
+
+    def streams(self, spec: QuerySpec) -> list[str]:
+        """The streams that a query reads."""
+        return self.streams_of(self._queries.get(spec.name) or parse_spec(spec))
+
+    def streams_of(self, query: A.Query) -> list[str]:
+        """The same of a query that may not be known."""
+        if reads_every_stream(query):
+            return [source.iri for source in self.declared.streams.values()]
+        return list(streams_of(query))
 
     def algebra(self, name: str) -> A.Query:
         """A registered query."""

@@ -1,21 +1,24 @@
 """Entries on their way into the catalog: when they hold, and what waits for the clock.
 
 A new query is to see all elements of the instants after the clock, also those that wait there. What was read
-before the routing knew of it was not sent to its shards: so its entry waits until all of that has been
-answered. A query that moves is switched over when its new shard has seen as much as its windows reach back.
+before the routing knew of it was not sent to its shards: so its entry waits until all of that, on the streams
+that it reads, has been answered. A query that moves is switched over when its new shard has seen as much as
+its windows reach back.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kelda.engine.clock import NEVER
 from kelda.errors import UsageError
 from kelda.io.durable import replace_file
 from kelda.io.kept import reading
 from kelda.shards.catalog import (
+    AddStream,
     Catalog,
     Drop,
     Op,
@@ -32,10 +35,11 @@ from kelda.shards.shard import News
 
 @dataclass
 class Waiting:
-    """Registrations that hold when the clock has come to `until`, the latest time told by batches up to
-    `last` (None: those are not done yet)."""
+    """Registrations that hold when the clock has come to `until`, the latest time that their streams have
+    told in batches up to `last` (None: those are not done yet)."""
 
     ops: tuple[Op, ...]
+    streams: frozenset[str]
     last: int = -1
     until: int | None = None
 
@@ -81,6 +85,8 @@ class Registrations:
         self._moving: dict[str, Move] = {}
         self.waiting: list[Waiting] = []
         self.horizon: int | None = None  # the latest time that any stream has told
+        self._told: dict[str, int] = {}  # the same of each
+        self._fresh: dict[str, int] = {}  # of streams: the last batch before they were declared
         self._now = 0  # the time up to which all is answered
         self._done = -1  # the last batch that was
 
@@ -93,14 +99,16 @@ class Registrations:
         """Into the catalog; first the routing, so that no element of theirs is held back."""
         gone = {op.name for op in ops if isinstance(op, Drop)}
         unborn = [w for w in self.waiting if any(name in gone for name in w.names)]
-        waits = self.must_wait and any(isinstance(op, Register | RegisterMany) for op in ops)
+        streams = self._read_by(ops)
+        waits = self.must_wait(streams)
+        self._fresh |= {op.source.iri: self._last_read() for op in ops if isinstance(op, AddStream)}
         self.route(ops)
         if unborn:  # dropped before it held
             self.waiting = [w for w in self.waiting if w not in unborn]
         elif waits:
             last = self._last_read()
-            until = self.horizon if last <= self._done else None
-            self.waiting.append(Waiting(tuple(ops), last, until))
+            until = self._told_by(streams) if last <= self._done else None
+            self.waiting.append(Waiting(tuple(ops), streams, last, until))
         else:
             self._add(ops)
         self._remember()
@@ -115,10 +123,25 @@ class Registrations:
         self.planner.route(ops)
         self._tell_routing()
 
-    @property
-    def must_wait(self) -> bool:
-        """Whether elements may have been read that are not answered yet."""
-        return self._last_read() > self._done or (self.horizon is not None and self._now < self.horizon)
+    def must_wait(self, streams: Collection[str]) -> bool:
+        """Whether elements of streams may have been read that are not answered yet."""
+        last = self._last_read()
+        if all(self._fresh.get(iri) == last for iri in streams):  # since then nothing was read
+            return False
+        return last > self._done or self._now < self._told_by(streams)
+
+    def _told_by(self, streams: Collection[str]) -> int:
+        """The latest time that any of the streams has told."""
+        return max((self._told.get(iri, NEVER) for iri in streams), default=NEVER)
+
+    def _read_by(self, ops: Sequence[Op]) -> frozenset[str]:
+        """The streams that new queries read."""
+        return frozenset(
+            iri
+            for op in ops
+            if isinstance(op, Register | RegisterMany)
+            for iri in self.planner.streams(op.spec)
+        )
 
     def move(self, name: str, shard: int) -> None:
         """Move a whole query to another shard: that one runs it too, until its windows are as full."""
@@ -139,10 +162,12 @@ class Registrations:
         if not news:
             return
         self.horizon = max(n.horizon for n in news)
+        self._told = {iri: time for n in news for iri, time in n.told.items()}
         self._now = min(n.now for n in news)
         for waiting in list(self.waiting):
             if waiting.until is None and batch >= waiting.last:
-                waiting.until = self.horizon  # what was read up to now may have been read without it
+                # What was read up to now may have been read without it.
+                waiting.until = self._told_by(waiting.streams)
             if waiting.until is not None and self._now >= waiting.until:
                 self.waiting.remove(waiting)
                 self._add(waiting.ops)
@@ -187,6 +212,7 @@ class Registrations:
                 raise ValueError("it is cut off")
             kept = [[from_json(data) for data in json.loads(line)] for line in lines]
         for ops in kept:
-            if not any(name in self.planner.queries for name in Waiting(tuple(ops)).names):  # else it holds
+            waiting = Waiting(tuple(ops), self._read_by(ops))
+            if not any(name in self.planner.queries for name in waiting.names):  # else it holds
                 self.route(ops)
-                self.waiting.append(Waiting(tuple(ops)))
+                self.waiting.append(waiting)

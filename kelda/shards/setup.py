@@ -15,7 +15,10 @@ class Setup:
     shards: int = 1
     fixed_graphs: bool = False  # graphs are loaded before the first query, and streams narrowed by them
     memory_limit: int | None = None  # bytes a shard may hold
+    by_definition: bool = False  # everything is run by the reference evaluator
 
     def evaluator(self) -> IncrementalEvaluator:
         """An evaluator without streams, graphs and queries."""
-        return IncrementalEvaluator(t0=self.t0, memory_limit=self.memory_limit)
+        return IncrementalEvaluator(
+            t0=self.t0, memory_limit=self.memory_limit, by_definition=self.by_definition
+        )

@@ -11,17 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from pyoxigraph import DefaultGraph, Quad
 
 from kelda.engine.answer import Answer
+from kelda.engine.batch import AnswerBatch, DefinedBatch
 from kelda.engine.block import Block, blocks_of
-from kelda.engine.incremental import AnswerBatch, IncrementalEvaluator, shared_names
+from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.nodes import Step
 from kelda.engine.ownership import Owner
 from kelda.engine.report import output_of
 from kelda.engine.segments import Keeper, Segment, Span, memory_of, pack_step, stand_up
 from kelda.engine.sent import Sent
-from kelda.io.elements import columns_of
 from kelda.io.job import QuerySpec, StreamSource, parse_spec
 from kelda.lang import algebra as A
 from kelda.lang import prepare
@@ -44,7 +43,7 @@ from kelda.shards.catalog import (
     Switch,
     Warm,
 )
-from kelda.shards.declared import FED, Declared, change_graphs, from_start
+from kelda.shards.declared import FED, Declared, change_graphs
 from kelda.shards.parcel import Part, unpack
 from kelda.shards.planner import read_values
 from kelda.shards.setup import Setup
@@ -79,7 +78,7 @@ class News:
     reported: tuple[int, ...] = ()  # stream time up to which each level has answered
     ends: tuple[bool, ...] = ()  # whether all streams of each level have ended
     stopped: dict[str, tuple[int, str]] = field(default_factory=dict)  # queries that have failed: when, why
-    streams: tuple[str, ...] = ()  # that the shard knows
+    told: dict[str, int] = field(default_factory=dict)  # the latest time that each stream has told
     memory: dict[str, int] = field(default_factory=dict)  # bytes held, by query, stream and dictionary
 
     def level_ended(self, level: int) -> bool:
@@ -216,7 +215,7 @@ class Shard:
                         self.evaluator.drop(name)
                     for _, stream in self.declared.fed_by(name):
                         if stream.iri in self.evaluator.clock.streams:
-                            self.evaluator.clock.streams[stream.iri].ended = True
+                            self.evaluator.input.end(stream.iri)
                 case Pause(name, paused):
                     if name in self.evaluator.queries:
                         self.evaluator.pause(name, paused)
@@ -239,7 +238,8 @@ class Shard:
         return feeder is not None and feeder.level < self.level
 
     def _add_stream(self, source: StreamSource) -> None:
-        self.evaluator.add_stream(source.iri, lateness=source.lateness, from_start=from_start(source))
+        # From its start: whether it has spoken yet when a batch is cut makes no difference.
+        self.evaluator.add_stream(source.iri, lateness=source.lateness, from_start=True)
 
     def _register(self, name: str, spec: QuerySpec, spread: Spread | None) -> None:
         if name in self.evaluator.queries:  # whoever planned it has tried it here
@@ -281,9 +281,11 @@ class Shard:
         parts.sort(key=lambda part: (part.stream, part.number))
         if any(part.idle for part in parts):
             parts = _without_past_silence(parts)
-        answers = [answer for part in parts for answer in self._feed(part)]
+        for part in parts:
+            self._feed(part)
         batches = evaluator.advance()
-        told = [_told(b) for b in batches]
+        told = [_told(batch) for batch in batches if isinstance(batch, AnswerBatch)]
+        answers = [a for batch in batches if isinstance(batch, DefinedBatch) for a in batch.answers()]
         if self._warming:
             told = [without(t, self._warming) for t in told]
             answers = [a for a in answers if a.query not in self._warming]
@@ -315,7 +317,7 @@ class Shard:
             rebuilt,
             bool(evaluator.clock.streams) and all(c.ended for c in evaluator.clock.streams.values()),
             stopped={name: (why.at, why.reason) for name, why in evaluator.stopped.items()},
-            streams=tuple(source.iri for source in self.declared.streams.values()),
+            told={iri: max(c.newest, c.promised) for iri, c in evaluator.clock.streams.items()},
             memory=self._held,
         )
         return Outcome(
@@ -333,48 +335,50 @@ class Shard:
 
     def push(self, stream: str, events: Sequence[Event], complete: int | None) -> list[Block]:
         """Take events, and the promise that nothing up to `complete` will come any more; what is answered."""
-        evaluator = self.evaluator
-        events = [event for event in events if event.quads]  # an empty message says nothing
-        answers = evaluator.fallback.push(stream, events) if evaluator.fallback.queries else []
-        s, p, o, _, time, event = columns_of(events, evaluator.dictionary)
-        evaluator.take(stream, s, p, o, time, event)
+        self.evaluator.input.take_events(stream, events)
         if complete is not None:
-            answers += evaluator.fallback.heartbeat(stream, complete)
-            clock = evaluator.clock.streams[stream]
-            clock.promised = max(clock.promised, complete)
-        return self._blocks(answers)
+            self.evaluator.input.promise(stream, complete)
+        return self._blocks()
 
     def heartbeat(self, stream: str, time: int) -> list[Block]:
         """Nothing at or before `time` will come any more on a stream; what is answered."""
-        clock = self.evaluator.clock.streams[stream]
-        answers = self.evaluator.fallback.heartbeat(stream, time)
-        clock.promised = max(clock.promised, time)
-        return self._blocks(answers)
+        self.evaluator.input.promise(stream, time)
+        return self._blocks()
 
     def end(self, stream: str) -> list[Block]:
         """A stream has no more elements; what is answered."""
-        answers = self.evaluator.fallback.end(stream)
-        self.evaluator.clock.streams[stream].ended = True
-        return self._blocks(answers)
+        self.evaluator.input.end(stream)
+        return self._blocks()
 
-    def _blocks(self, answers: list[Answer]) -> list[Block]:
-        """What has become complete, as columns; `answers` are those of the reference evaluator."""
-        evaluator, blocks = self.evaluator, list[Block]()
-        batches = evaluator.advance()
-        if self.setup.memory_limit is not None:  # answers take memory, too: they are counted as they are made
-            answers = sorted([*answers, *evaluator.all_answers(batches)], key=lambda answer: answer.time)
-            batches = []
+    def _blocks(self) -> list[Block]:
+        """What has become complete, as columns."""
+        batches, blocks = self.evaluator.advance(), list[Block]()
+        if self.setup.memory_limit is not None:  # answers take memory, too: it is counted as they are made
+            return self._of_answers(self.evaluator.running.answers(batches))
         for batch in batches:
-            names = shared_names(batch)
-            query, sent, dictionary = batch.running.query, batch.sent, batch.dictionary
-            if names is None:
-                blocks.append(Block(query, batch.running.name, sent, dictionary))
+            if isinstance(batch, DefinedBatch):
+                blocks += self._of_answers(batch.answers())
+                continue
+            assert isinstance(batch, AnswerBatch)
+            if batch.is_shared:
+                blocks += blocks_of(batch.query, ["", *batch.names], batch.sent, batch.dictionary)
             else:
-                blocks += blocks_of(query, ["", *names], sent, dictionary)  # numbered from 1
-        for name in dict.fromkeys(answer.query for answer in answers):
-            query = parse_spec(self._specs[name].spec)
-            blocks.append(Block.of_answers(query, name, [a for a in answers if a.query == name]))
+                blocks.append(Block(batch.query, batch.names[0], batch.sent, batch.dictionary))
         return blocks
+
+    def _of_answers(self, answers: list[Answer]) -> list[Block]:
+        """Answers that are objects already."""
+        found: dict[str, list[Answer]] = {}
+        for answer in answers:
+            found.setdefault(answer.query, []).append(answer)
+        return [Block.of_answers(self._query(name), name, some) for name, some in found.items()]
+
+    def _query(self, name: str) -> A.Query:
+        return (
+            self.evaluator.network(name).query
+            if name not in self._specs
+            else parse_spec(self._specs[name].spec)
+        )
 
     def _memory(self) -> dict[str, int]:
         """Bytes held, counted every few batches: it takes milliseconds."""
@@ -398,48 +402,20 @@ class Shard:
             del self._spans[number]
         return removed
 
-    def _feed(self, part: Part) -> list[Answer]:
-        evaluator = self.evaluator
+    def _feed(self, part: Part) -> None:
+        streams = self.evaluator.input
         stream = self.declared.streams[part.stream].iri
-        clock = evaluator.clock.streams.get(stream)
-        answers: list[Answer] = []
-        if clock is None:  # a stream that a query of this level or above feeds
-            return answers
+        if stream not in streams.clock.streams:  # a query of this level or above feeds it
+            return
         if part.size:
-            by_reference = evaluator.fallback.clock.streams[stream]
-            clock.idle = by_reference.idle = False
-            if evaluator.fallback.queries:
-                answers += evaluator.fallback.push(stream, self._events(part))
             s, p, o, times, stands_for = part.rows()
-            evaluator.take(stream, s, p, o, times, part.events, stands_for)
-            # Elements that were not sent move the clock of the reference evaluator all the same.
-            by_reference.newest = max(by_reference.newest, clock.newest)
-            answers += evaluator.fallback.heartbeat(stream, clock.promised)
+            streams.take(stream, s, p, o, times, part.events, stands_for)
         if part.heartbeat is not None:
-            clock.promised = max(clock.promised, part.heartbeat)
-            answers += evaluator.fallback.heartbeat(stream, part.heartbeat)
+            streams.promise(stream, part.heartbeat)
         if part.idle:
-            clock.idle = evaluator.fallback.clock.streams[stream].idle = True
-            answers += evaluator.fallback.heartbeat(stream, clock.promised)
+            streams.silence(stream)
         if part.ends:
-            clock.ended = True
-            answers += evaluator.fallback.end(stream)
-        return answers
-
-    def _events(self, part: Part) -> list[Event]:
-        """The part as objects, for the reference evaluator: elements that were not sent are none."""
-        times = part.time()
-        sent = np.arange(part.size) if part.sent is None else part.sent
-        terms = self.evaluator.dictionary.terms
-        graphs = [DefaultGraph()] * len(sent) if part.g is None else terms(part.g)
-        numbers = sent if part.events is None else part.events[sent]
-        found: dict[int, tuple[int, list[Quad]]] = {}
-        for number, t, s, p, o, g in zip(
-            numbers.tolist(), times[sent].tolist(), terms(part.s), terms(part.p), terms(part.o), graphs,
-            strict=True,
-        ):  # fmt: skip
-            found.setdefault(number, (t, []))[1].append(Quad(s, p, o, g))
-        return [Event(t, tuple(quads)) for t, quads in found.values()]
+            streams.end(stream)
 
 
 def _without_past_silence(parts: list[Part]) -> list[Part]:
@@ -466,10 +442,9 @@ def _output(spec: QuerySpec, spread: Spread | None, query: A.Query) -> A.Output 
 
 
 def _told(batch: AnswerBatch) -> Told:
-    sent = batch.sent
-    names = shared_names(batch)
-    if names is None:
-        return Told([batch.running.name], sent)
+    sent, names = batch.sent, batch.names
+    if not batch.is_shared:
+        return Told(names, sent)
     at = sent.columns.index(QUERY)
     said = np.zeros(len(names) + 1, np.int64)
     said[sent.values[at]] = 1

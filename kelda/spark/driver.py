@@ -314,7 +314,7 @@ class SparkDriver:
     def _check(self) -> None:
         """Raise what the streaming query has failed with."""
         try:
-            over = self._query.awaitTermination(0)
+            over = self._query.awaitTermination(0.001)
         except Exception as problem:
             raise self._explained(problem) from problem
         if over and not self._ended.is_set():
@@ -384,7 +384,7 @@ class SparkDriver:
                 if (at := self.log.find(batch, key)) is not None:
                     self._pieces[key] = at["pieces"]
         if outcomes and all(outcome.news.ended for outcome in outcomes):
-            known = {iri for outcome in outcomes for iri in outcome.news.streams}
+            known = {iri for outcome in outcomes for iri in outcome.news.told}
             if known >= {source.iri for source in self.deployment.streams.values()}:
                 self._ended.set()
         with self._done:

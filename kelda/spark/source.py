@@ -106,6 +106,8 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end == begin or version > self._version:
             self._have(version)
             end = self._streams.latest(begin, self._most)
+        # Once more: what was pushed after a query was registered is to be read with it.
+        version = max(version, self._catalog.refresh().version)
         return end | {CATALOG: {"version": version}}
 
     def partitions(self, start: dict[str, Offset], end: dict[str, Offset]) -> list[InputPartition]:

@@ -65,7 +65,7 @@ def blocks(query: A.Query, seed: int, terms: list[Term]) -> list[Block]:
     for event in events(seed, terms):
         s, p, o = (np.array([engine.dictionary.encode(t)]) for t in event.quads[0].triple)
         found += engine.push_batch(S, s, p, o, np.array([event.time]))
-    return [Block(batch.running.query, "q", batch.sent, batch.dictionary) for batch in found]
+    return [Block(batch.query, "q", batch.sent, batch.dictionary) for batch in found]
 
 
 def rows_of(answers: list[Answer], query: A.Query, columns: list[str]) -> list[tuple[object, ...]]:

@@ -37,13 +37,33 @@ def equip(evaluator: ReferenceEvaluator | IncrementalEvaluator) -> None:
 def test_same_answers(
     text: str, output: Output | None, a: list[Event], b: list[Event], data: st.DataObject
 ) -> None:
+    both_ways(IncrementalEvaluator(store=store()), text, output, a, b, data)
+
+
+@settings(max_examples=CASES // 4, deadline=None)
+@given(queries(), st.sampled_from([None, *Output]), events(), events(), st.data())
+def test_same_answers_by_definition(
+    text: str, output: Output | None, a: list[Event], b: list[Event], data: st.DataObject
+) -> None:
+    """Instants are visited a step at a time, not an element at a time."""
+    both_ways(IncrementalEvaluator(store=store(), by_definition=True), text, output, a, b, data)
+
+
+def both_ways(
+    engine: IncrementalEvaluator,
+    text: str,
+    output: Output | None,
+    a: list[Event],
+    b: list[Event],
+    data: st.DataObject,
+) -> None:
+    """The engine, given the elements in pieces, answers as the reference evaluator."""
     note(text)
     try:
         query = parse(text)
     except QueryError:  # a random query may break a rule of SPARQL
         return
     reference = ReferenceEvaluator(store=store())
-    engine = IncrementalEvaluator(store=store())
     expected: list[Answer] = []
     equip(reference)
     equip(engine)

@@ -61,7 +61,7 @@ def test_every_index_is_there() -> None:
     assert shared["rows of leaf 0"].bytes >= 500 * 8 * 2
     assert "index of leaf 0 by ?y: " in evaluator.say("join")
     names = {held.name for held in evaluator.memory() if held.owner == "count"}
-    assert "group on ?y: groups" in names and "group on ?y: aggregates" in names
+    assert "group on ?y: groups" in names and "group on ?y: rows" in names
 
 
 def test_nothing_counts_twice() -> None:
@@ -77,7 +77,7 @@ def test_nothing_counts_twice() -> None:
 def test_the_limit_names_the_part_that_holds_most() -> None:
     evaluator = engine()
     evaluator.push(S, some(300))
-    evaluator.memory_limit = 100_000  # what is held is more than that, whatever the next step takes
+    evaluator.running.memory_limit = 100_000  # what is held is more than that, whatever the next step takes
     with pytest.raises(MemoryLimitError, match=r"most by join join, count in its .*: \w+ .*smaller windows"):
         evaluator.push(S, some(301)[-1:])
     assert not evaluator.stopped

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kelda.engine import incremental
+from kelda.engine import reachable
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.reference import ReferenceEvaluator
 from kelda.lang import parse
@@ -24,7 +24,7 @@ QUERIES = (
 
 
 def test_answers_stay_right_while_terms_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(incremental, "LEAST_TERMS", 64)
+    monkeypatch.setattr(reachable, "LEAST_TERMS", 64)
     rng = np.random.default_rng(7)
     events = [
         Event(

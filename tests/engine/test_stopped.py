@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kelda.engine import reference as by_definition
 from kelda.engine.answer import Answer
-from kelda.engine.incremental import AnswerBatch, IncrementalEvaluator
+from kelda.engine.batch import AnswerBatch
+from kelda.engine.by_definition import Definition
+from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.merging import nodes_of
 from kelda.engine.nodes import JoinWindows
 from kelda.errors import IdCollisionError, QueryStopped
@@ -59,7 +60,7 @@ def of(answers: list[Answer], *names: str) -> dict[str, int]:
 
 def test_the_others_go_on() -> None:
     broken, whole = evaluator(before=ONE, bad=COUNT, after=NOW), evaluator(before=ONE, after=NOW)
-    breaking(broken._queries["bad"].root, "advance", lambda step: step.until > 5)
+    breaking(broken.network("bad").root, "advance", lambda step: step.until > 5)
     found = broken.push(S, events(1, 5)) + broken.push(S, events(5, 9)) + broken.push(S, events(9, 20))
     expected = whole.push(S, events(1, 20))
     assert of(found, "before", "after") == bag(expected)
@@ -75,7 +76,7 @@ def test_the_others_go_on() -> None:
 
 def test_it_can_be_registered_anew() -> None:
     broken = evaluator(bad=ONE)
-    breaking(broken._queries["bad"].root, "advance")
+    breaking(broken.network("bad").root, "advance")
     assert broken.push(S, events(1, 5)) == []
     broken.pause("bad")  # does not matter any more
     broken.drop("bad")
@@ -109,8 +110,8 @@ def test_what_queries_share_fails_for_those_who_share_it() -> None:
     assert of(found, "other", "equal", "shape3", "shape4", "shape5") == bag(
         [a for a in expected if a.query not in ("all", "some")]
     )
-    breaking(broken._queries["other"].reporter, "step")
-    breaking(broken._names["shape4"].root, "advance")
+    breaking(broken.network("other").reporter, "step")
+    breaking(broken.network("shape4").root, "advance")
     found, expected = broken.push(S, events(9, 20)), whole.push(S, events(9, 20))
     assert set(broken.stopped) == {"all", "some", "other", "equal", "shape4", "shape5"}
     assert bag(found) == of(expected, "shape3") != {}
@@ -120,7 +121,7 @@ def test_windows_that_queries_share() -> None:
     broken = evaluator(
         one=ONE, count=COUNT, longer=PREFIX + "SELECT ?x { STREAM :s [RANGE 9ms] { ?x :p 1 } }"
     )
-    breaking(broken._queries["one"].windows[0].intervals, "observe")
+    breaking(broken.network("one").windows[0].intervals, "observe")
     found = broken.push(S, events(1, 9)) + broken.push(S, events(9, 12))
     assert set(broken.stopped) == {"one", "count"}
     assert {a.query for a in found} == {"longer"}
@@ -128,9 +129,7 @@ def test_windows_that_queries_share() -> None:
 
 def test_answers_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     well = AnswerBatch.answers
-    monkeypatch.setattr(
-        AnswerBatch, "answers", lambda self: 1 / 0 if self.running.name == "bad" else well(self)
-    )
+    monkeypatch.setattr(AnswerBatch, "answers", lambda self: 1 / 0 if self.names == ["bad"] else well(self))
     broken = evaluator(bad=COUNT, good=ONE)
     found = broken.push(S, events(1, 9))
     assert {a.query for a in found} == {"good"}
@@ -138,14 +137,14 @@ def test_answers_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_by_definition(monkeypatch: pytest.MonkeyPatch) -> None:
-    well = by_definition._Registered.result
+    well = Definition.result
 
     def result(self: Any, t: int, *args: Any) -> Any:
         if self.name == "bad" and t == 4:
             raise ValueError("broken")
         return well(self, t, *args)
 
-    monkeypatch.setattr(by_definition._Registered, "result", result)
+    monkeypatch.setattr(Definition, "result", result)
     broken, whole = evaluator(bad=NOW, good=NOW, fast=ONE), evaluator(good=NOW, fast=ONE)
     found = broken.push(S, events(1, 9))
     assert of(found, "good", "fast") == bag(whole.push(S, events(1, 9)))
@@ -161,7 +160,7 @@ def test_two_terms_with_one_id_are_everybodys_trouble() -> None:
     def collide(step: Any) -> Any:
         raise IdCollisionError("two")
 
-    broken._queries["bad"].root.advance = collide  # type: ignore[method-assign]
+    broken.network("bad").root.advance = collide  # type: ignore[method-assign]
     with pytest.raises(IdCollisionError):
         broken.push(S, events(1, 9))
 
@@ -170,7 +169,7 @@ def test_a_query_that_cannot_follow_a_change_of_stored_graphs() -> None:
     texts = dict.fromkeys(("bad", "same"), PREFIX + f"SELECT ?x ?k {{ {JOIN} ?x :k ?k }}")
     broken = evaluator(**texts, good=PREFIX + "SELECT ?x { STREAM :s [RANGE 5ms] { ?x :p 1 } ?x :k 1 }")
     broken.push(S, events(1, 4))
-    node = next(n for n in nodes_of(broken._queries["bad"].root) if isinstance(n, JoinWindows))
+    node = next(n for n in nodes_of(broken.network("bad").root) if isinstance(n, JoinWindows))
     breaking(node, "refresh")
     for i in range(3):
         broken.store.add(Quad(NamedNode(f"http://ex/x{i}"), NamedNode("http://ex/k"), Literal(1)))

@@ -60,7 +60,6 @@ ROW_EVENTS = [
         [Event(None, (QUAD,))],
         {"@id": "http://ex/ann", "http://ex/in": {"@id": "http://ex/lab"}},
     ],
-    ids=repr,
 )
 def test_one_event(data: Any) -> None:
     assert events_of(data, 7) == [Event(7, (QUAD,))]
@@ -110,7 +109,6 @@ def test_the_time_predicate() -> None:
         (np.float32(1.5), Literal(1.5)),
         (np.bool_(True), Literal(True)),
     ],
-    ids=repr,
 )
 def test_objects_of_tuples(value: object, term: Any) -> None:
     assert events_of((EX + "ann", IN, value), 1)[0].quads == (Quad(ANN, IN, term),)
@@ -149,7 +147,6 @@ def test_subjects_predicates_and_graphs_of_tuples() -> None:
         (pa.table({"a": [1]}), "a Table needs a mapping"),
         (pd.DataFrame({"a": [1]}), "a DataFrame needs a mapping"),
     ],
-    ids=repr,
 )
 def test_what_is_refused(data: Any, says: str) -> None:
     with pytest.raises((UsageError, InputError), match=says):

@@ -28,7 +28,7 @@ def test_the_reader_hears_of_it() -> None:
         bad, good = engine.register(COUNT, name="bad"), engine.register(ALL, name="good")
         push(engine, 1)
         assert bad.error is None
-        breaking(engine._driver.levels.shards[0].evaluator._queries["bad"].root, "advance")
+        breaking(engine._driver.levels.shards[0].evaluator.network("bad").root, "advance")
         push(engine, 2, 3)
         assert [a.time for a in bad.results()] == [1], "what it had answered can be read"
         with pytest.raises(kelda.QueryStopped, match=r"'bad' is stopped after .*: ValueError: broken"):
@@ -89,7 +89,7 @@ def test_a_job_gives_all_other_answers_first(tmp_path: Path, monkeypatch: pytest
 
     def prepared(job: Job) -> object:
         evaluator = prepare(job)
-        breaking(evaluator._queries["bad"].root, "advance")
+        breaking(evaluator.network("bad").root, "advance")
         return evaluator
 
     monkeypatch.setattr(inprocess, "prepare", prepared)

@@ -221,3 +221,13 @@ def test_one_dictionary_of_several() -> None:
     assert both.terms([a, b]) == IRIS[:2]
     assert one_dictionary([(np.array([a]), first), (np.array([a]), first.view())]) is first
     assert len(one_dictionary([])) == 0
+
+
+def test_one_dictionary_of_views_of_one_that_grows() -> None:
+    dictionary = Dictionary()
+    parts = []
+    for i in range(2000):
+        ids = np.array([dictionary.encode(NamedNode(f"http://ex/{'long' * (i % 50)}{i}"))])
+        parts.append((ids, dictionary.view()))
+    found = column(np.concatenate([ids for ids, _ in parts]), one_dictionary(parts))
+    assert found.to_pylist() == [f"http://ex/{'long' * (i % 50)}{i}" for i in range(2000)]

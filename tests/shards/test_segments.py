@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kelda.engine.answer import Answer
-from kelda.engine.intervals import StreamRows
 from kelda.engine.nodes import Step
 from kelda.engine.segments import Segment, pack_rows, pack_step, unpack_rows
+from kelda.engine.stream_rows import StreamRows
 from kelda.errors import WireError
 from kelda.io.job import QuerySpec
 from kelda.rdf.dictionary import Dictionary

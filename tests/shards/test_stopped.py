@@ -38,7 +38,7 @@ def test_on_one_shard_and_so_on_all() -> None:
     whole = local(count=WHOLE, good=SPREAD.replace("9ms", "8ms"), now=NOW)
     found = push(broken, 1, 5)
     assert {a.query for a in found} == {"bad", "count", "good", "now"}
-    breaking(broken.shards[1].evaluator._queries["bad"].root, "advance")
+    breaking(broken.shards[1].evaluator.network("bad").root, "advance")
     found += push(broken, 5, 9)
     assert max(a.time for a in found if a.query == "bad") == 4
     assert stopped(broken) == {"bad"} and "bad" not in broken.shards[0].evaluator.stopped
@@ -56,7 +56,7 @@ def test_it_can_be_registered_anew() -> None:
     broken = local(bad=SPREAD, now=NOW)
     push(broken, 1, 3)
     for shard in broken.shards:
-        breaking(shard.evaluator._queries["bad"].root, "advance")
+        breaking(shard.evaluator.network("bad").root, "advance")
     assert {a.query for a in push(broken, 3, 5)} == {"now"}
     broken.crash()
     broken.apply([Drop("bad")])
@@ -70,8 +70,8 @@ def test_it_can_be_registered_anew() -> None:
 def test_by_definition() -> None:
     broken = local(bad=NOW, good=NOW)
     push(broken, 1, 5)
-    place = next(s for s in broken.shards if "bad" in s.evaluator.fallback._queries)
-    breaking(place.evaluator.fallback._queries["bad"], "result")
+    place = next(s for s in broken.shards if "bad" in s.evaluator.queries)
+    breaking(place.evaluator.network("bad").definition, "result")
     found = push(broken, 5, 9)
     broken.crash()
     found += push(broken, 9, 13)

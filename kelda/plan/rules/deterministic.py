@@ -4,8 +4,8 @@
     SAMPLE           the least value
     GROUP_CONCAT     the values in order
 
-Without this, the answer could depend on the order in which a store happens to hold its triples,
-and so on how the input was cut into batches.
+Each is one of the answers that SPARQL allows. Without this, the answer could depend on the order in which a
+store happens to hold its triples, and so on how the input was cut into batches.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from kelda.lang import algebra as A
 from kelda.lang.deep import roomy
-from kelda.lang.to_sparql import visible_vars
+from kelda.lang.scope import visible
 from kelda.lang.walk import transform
 
 
@@ -46,7 +46,7 @@ def _totally_ordered(pattern: A.Pattern) -> A.Pattern:
             return A.Reduced(_totally_ordered(inner))
         case A.Project(inner, variables):
             return A.Project(_ordered_by(inner, variables), variables)
-    return _ordered_by(pattern, tuple(sorted(visible_vars(pattern), key=lambda v: v.name)))
+    return _ordered_by(pattern, tuple(sorted(visible(pattern))))
 
 
 def _ordered_by(pattern: A.Pattern, variables: tuple[A.Var, ...]) -> A.Pattern:

@@ -1,7 +1,14 @@
-"""`STREAM ?var {P}` as the union over the streams there are, each of which binds the variable."""
+"""A window on every stream is the union over the streams there are, each of which binds the variable.
+
+    STREAM ?s {P}   becomes   { STREAM <a> {P} VALUES ?s {<a>} } UNION { STREAM <b> {P} VALUES ?s {<b>} }
+
+by the definition of `STREAM ?s`, where <a> and <b> are all the streams. A query is rewritten again for one
+that is new.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from functools import reduce
 
@@ -18,10 +25,10 @@ def reads_every_stream(query: A.Query) -> bool:
 
 
 @roomy()
-def each_stream(query: A.Query, streams: list[str]) -> A.Query:
-    """The rule. `streams`: those that ?var ranges over, at least one."""
+def each_stream(query: A.Query, streams: Collection[str]) -> A.Query:
+    """The rule. `streams`: those that ?var ranges over; without any the query stays as it is."""
     variables = {w.name: w.stream for w in query.windows if isinstance(w.stream, A.Var)}
-    if not variables:
+    if not variables or not streams:
         return query
 
     def name(window: str, stream: str) -> str:

@@ -13,8 +13,14 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Store, Triple
 
 from kelda.engine.deltas import Deltas
-from kelda.engine.operators import aggregate_kernels as kernels
-from kelda.engine.operators.aggregate import AggregateSpec, GroupBy
+from kelda.engine.operators.aggregates import totals_kernels
+from kelda.engine.operators.aggregates.members import MemberTable
+from kelda.engine.operators.aggregates.members_kernels import NUMBER
+from kelda.engine.operators.aggregates.runs import Members, Runs
+from kelda.engine.operators.aggregates.runs_kernels import by_group, by_number
+from kelda.engine.operators.aggregates.spec import AggregateSpec
+from kelda.engine.operators.group_by import GroupBy
+from kelda.engine.operators.group_table import GroupTable
 from kelda.errors import UsageError
 from kelda.rdf.aggregates import AGGREGATES, aggregate_name
 from kelda.rdf.dictionary import Dictionary
@@ -335,10 +341,10 @@ def test_double_sums(numbers: list[float], data: st.DataObject) -> None:
         expected = exact.numerator / exact.denominator
     except OverflowError:
         expected = math.inf if exact > 0 else -math.inf
-    got = kernels.double_sums(
-        np.zeros((1, kernels.LIMBS), np.int64), np.zeros(1, np.int64), np.zeros(len(numbers), np.int64),
-        np.array(numbers, np.float64), np.array(weights, np.int64), np.ones(1, np.bool_),
-    )  # fmt: skip
+    totals, groups = np.zeros((1, totals_kernels.LIMBS), np.int64), np.zeros(1, np.int64)
+    runs, added = np.zeros(len(numbers), np.int64), np.array(numbers, np.float64)
+    wanted = np.ones(1, np.bool_)
+    got = totals_kernels.double_sums(totals, groups, runs, added, np.array(weights, np.int64), wanted)
     assert got[0] == expected
 
 
@@ -347,7 +353,7 @@ def test_double_sums(numbers: list[float], data: st.DataObject) -> None:
 )
 def test_quotients(rows: list[tuple[int, int, int]]) -> None:
     columns = np.array(rows, np.int64).reshape(-1, 3).T.copy()
-    whole, fraction = kernels.quotients(*columns)
+    whole, fraction = totals_kernels.quotients(*columns)
     for (w, f, n), a, b in zip(rows, whole.tolist(), fraction.tolist(), strict=True):
         assert divmod((w * 10**18 + f) // n, 10**18) == (a, b)
 
@@ -356,7 +362,7 @@ def test_quotients(rows: list[tuple[int, int, int]]) -> None:
 def test_decimal_ids(rows: list[tuple[bool, int, int]]) -> None:
     negative = np.array([r[0] for r in rows], np.bool_)
     whole, fraction = (np.array([r[i] for r in rows], np.int64) for i in (1, 2))
-    ids, texts, starts, ends = kernels.decimal_ids(negative, whole, fraction, np.uint64(0))
+    ids, texts, starts, ends = totals_kernels.decimal_ids(negative, whole, fraction, np.uint64(0))
     for (minus, w, f), id, start, end in zip(rows, ids.tolist(), starts, ends, strict=True):
         lexical = f"{w}.{f:018}".rstrip("0").rstrip(".")
         term = lit(("-" if minus and (w or f) else "") + lexical, "decimal")
@@ -366,14 +372,14 @@ def test_decimal_ids(rows: list[tuple[bool, int, int]]) -> None:
 
 @given(st.lists(st.integers(0, 5), max_size=30))
 def test_by_group(groups: list[int]) -> None:
-    order = kernels.by_group(np.array(groups, np.int64), 6).tolist()
+    order = by_group(np.array(groups, np.int64), 6).tolist()
     first = {g: groups.index(g) for g in groups}
     assert order == sorted(range(len(groups)), key=lambda i: (first[groups[i]], i))
 
 
 @given(st.lists(st.integers(0, 5), max_size=30))
 def test_by_number(numbers: list[int]) -> None:
-    order = kernels.by_number(np.array(numbers, np.int64), 6)
+    order = by_number(np.array(numbers, np.int64), 6)
     assert order.tolist() == np.argsort(np.array(numbers, np.int64), kind="stable").tolist()
 
 
@@ -385,9 +391,7 @@ def test_by_number(numbers: list[int]) -> None:
 )
 def test_members(batches: list[list[tuple[int, int, int]]]) -> None:
     """Changes and least members, run by run, with keys that are the values' negatives."""
-    from kelda.engine.operators.aggregate import _Members, _MemberTable, _Runs
-
-    table, present = _MemberTable(DICTIONARY, sign=-1), Counter()
+    table, present = MemberTable(DICTIONARY, sign=-1), Counter()
     for batch in batches:
         rows = []
         for group, value, weight in sorted(batch):
@@ -397,10 +401,10 @@ def test_members(batches: list[list[tuple[int, int, int]]]) -> None:
         groups = sorted({g for g, _, _ in rows})
         before = Counter({k: c - sum(w for g, v, w in rows if (g, v) == k) for k, c in present.items()})
         many = len(groups)
-        runs = _Runs(np.array(groups, np.int64), *(np.zeros(many, np.int64),) * 3, np.ones(many, np.bool_))
+        runs = Runs(np.array(groups, np.int64), *(np.zeros(many, np.int64),) * 3, np.ones(many, np.bool_))
         deltas = np.array(rows, np.int64).reshape(-1, 3).T.copy()
-        members = _Members.of(runs, -deltas[1], deltas[2], np.searchsorted(groups, deltas[0]))
-        changes, least, _ = table.step(runs, members, -deltas[1], np.full(len(rows), kernels.NUMBER))
+        members = Members.of(runs, -deltas[1], deltas[2], np.searchsorted(groups, deltas[0]))
+        changes, least, _ = table.step(runs, members, -deltas[1], np.full(len(rows), NUMBER))
         expected = {
             (groups.index(g), -v, 1 if c else -1)
             for (g, v), c in present.items()
@@ -424,16 +428,14 @@ def test_text_ids() -> None:
     data = np.frombuffer(bytearray(b"".join(t + bytes(PADDING) for t in texts)), np.uint8)
     ends = np.cumsum([len(t) + PADDING for t in texts]) - PADDING
     starts = ends - [len(t) for t in texts]
-    assert kernels.text_ids(data, starts, ends, np.uint64(0)).tolist() == [encode(t) for t in terms]
+    assert totals_kernels.text_ids(data, starts, ends, np.uint64(0)).tolist() == [encode(t) for t in terms]
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=40), max_size=5))
 def test_group_table(batches: list[list[tuple[int, bool]]]) -> None:
     """Numbers stay with their rows, are unique, and come back when given up."""
-    from kelda.engine.operators.aggregate import _GroupTable
-
-    table, known = _GroupTable(2), {}
+    table, known = GroupTable(2), {}
     for number, batch in enumerate(batches):
         rows = [(a, 10 * number * drop + i % 7) for i, (a, drop) in enumerate(batch)]
         if rows:

@@ -13,7 +13,7 @@ from kelda.engine.reference import ReferenceEvaluator
 from kelda.lang import algebra as A
 from kelda.lang import parse
 from kelda.lang.walk import nodes
-from kelda.plan.rules.inline import inlined
+from kelda.plan.rules.inlined import inlined
 from kelda.rdf.event import Event
 
 HEAD = "PREFIX : <http://ex/> "

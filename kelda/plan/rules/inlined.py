@@ -2,8 +2,10 @@
 
     BIND(?a - ?b AS ?d) FILTER(?d * ?d < 4)   becomes   FILTER((?a - ?b) * (?a - ?b) < 4) BIND(?a - ?b AS ?d)
 
-and without the BIND where nobody else looks at ?d. A number that is only reckoned with needs no spelling, and
-what a condition drops needs no ?d. An error is the same in both places: the condition does not hold.
+and without the BIND where nobody else looks at ?d. An expression may stand for its variable wherever that is
+only reckoned with: arithmetic is a function of its operands, and an error is the same in both places, the
+condition does not hold. (Whether it is bound is asked of a variable, and EXISTS joins with one: these stay.)
+A number that is only reckoned with needs no spelling, and what a condition drops needs no ?d.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import replace
 
 from kelda.lang import algebra as A
 from kelda.lang.deep import roomy
-from kelda.lang.walk import nodes, transform
+from kelda.lang.walk import mentioned, nodes, transform
 
 ARITHMETIC = frozenset(["+", "-", "*", "/", "U+", "U-"])
 LARGEST = 40  # nodes of an expression: one that stands in several places is reckoned in each
@@ -27,7 +29,7 @@ def inlined(query: A.Query) -> A.Query:
     if query.form is A.Form.ASK:
         return replace(query, pattern=_late(query.pattern, frozenset()))
     if query.form is A.Form.CONSTRUCT:
-        return replace(query, pattern=_late(query.pattern, _variables(query.template)))
+        return replace(query, pattern=_late(query.pattern, mentioned(query.template)))
     return query
 
 
@@ -40,7 +42,7 @@ def _rewrite(node: object) -> object:
 def _late(pattern: A.Pattern, seen: frozenset[A.Var]) -> A.Pattern:
     """The pattern with its arithmetic last, as far as it is seen from above."""
     if isinstance(pattern, A.OrderBy):
-        return replace(pattern, pattern=_late(pattern.pattern, seen | _variables(pattern.keys)))
+        return replace(pattern, pattern=_late(pattern.pattern, seen | mentioned(pattern.keys)))
     steps: list[A.Filter | A.Extend] = []
     while isinstance(pattern, A.Filter | A.Extend):
         steps.append(pattern)
@@ -83,12 +85,8 @@ def _asked_whether_bound(expr: A.Expr) -> frozenset[A.Var]:
     """Those of which it matters that they are variables: BOUND tells an error from a value, EXISTS joins."""
     return frozenset().union(
         *(
-            _variables(node)
+            mentioned(node)
             for node in nodes(expr)
             if isinstance(node, A.Exists) or (isinstance(node, A.Call) and node.op == "BOUND")
         )
     )
-
-
-def _variables(node: object) -> frozenset[A.Var]:
-    return frozenset(n for n in nodes(node) if isinstance(n, A.Var))

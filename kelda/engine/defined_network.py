@@ -1,0 +1,128 @@
+"""A query by definition as a network: on the same elements and the same clock as all others.
+
+It takes the rows of its streams as elements, and visits each instant of a step at which one comes or at which
+its windows change or report by themselves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pyoxigraph import Quad
+
+from kelda.engine.answer import Answer
+from kelda.engine.batch import Batch, DefinedBatch
+from kelda.engine.by_definition import Definition
+from kelda.engine.clock import FOREVER, NEVER
+from kelda.engine.network import KeptNetwork, Network
+from kelda.engine.nodes import Step
+from kelda.engine.stopped import EVERYBODYS
+from kelda.engine.stream_rows import NO_ROWS, StreamRows
+from kelda.engine.window import Element
+from kelda.rdf.dictionary import Dictionary
+
+
+class FailedAt(Exception):
+    """A query has failed after the instant `at`; what it had `said` up to there stands."""
+
+    def __init__(self, error: Exception, at: int, said: list[Answer]) -> None:
+        super().__init__(str(error))
+        self.error, self.at, self.said = error, at, said
+
+
+class Elements:
+    """The rows of a step as elements: made once for all queries that want them so."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._step = -1
+        self._made: dict[str, list[Element]] = {}
+
+    def of(self, stream: str, step: Step) -> list[Element]:
+        """The elements of a stream, in the order (time, arrival)."""
+        if step.number != self._step:
+            self._step, self._made = step.number, {}
+        if stream not in self._made:
+            self._made[stream] = self._elements(step.rows.get(stream, NO_ROWS))
+        return self._made[stream]
+
+    def _elements(self, rows: StreamRows) -> list[Element]:
+        known = np.flatnonzero(rows.s)  # others are there for their time alone
+        terms = (self._dictionary.terms(column[known]) for column in (rows.s, rows.p, rows.o))
+        found: dict[int, tuple[int, list[Quad]]] = {}
+        for number, at, *triple in zip(
+            rows.event[known].tolist(), rows.time[known].tolist(), *terms, strict=True
+        ):
+            found.setdefault(number, (at, []))[1].append(Quad(*triple))
+        return [Element(number, at, tuple(quads)) for number, (at, quads) in found.items()]
+
+
+class DefinedNetwork(Network):
+    """One query, asked anew at each report, for some `reason`."""
+
+    rebuilds = False
+
+    def __init__(self, definition: Definition, elements: Elements, reason: str) -> None:
+        self.definition, self._elements, self.reason = definition, elements, reason
+        self.name, self.query = definition.name, definition.query
+        self._visited = NEVER  # all instants up to here have been
+
+    def starts_after(self, now: int) -> None:
+        """The query was registered when the clock stood at `now`."""
+        self._visited = now
+
+    @property
+    def who(self) -> int:
+        return id(self)
+
+    def step(self, step: Step) -> list[Answer]:
+        said: list[Answer] = []
+        visited = step.since if self._visited == NEVER else self._visited
+        try:
+            came = self._came(step)
+            while True:
+                instant = min(next(iter(came), FOREVER), self.definition.next_instant(visited))
+                if instant > step.until:
+                    break
+                said += self.definition.visit(instant, came.pop(instant, []), step.budget)
+                visited = instant
+        except EVERYBODYS:
+            raise
+        except Exception as error:
+            raise FailedAt(error, visited, said) from error
+        self._visited = step.until
+        return said
+
+    def _came(self, step: Step) -> dict[int, list[tuple[str, Element]]]:
+        """The elements of a step with their streams, by their instants, ascending."""
+        streams = {window.graph.stream.value for window in self.definition.windows}
+        found: dict[int, list[tuple[str, Element]]] = {}
+        for stream in sorted(streams):
+            for element in self._elements.of(stream, step):
+                found.setdefault(element.time, []).append((stream, element))
+        return dict(sorted(found.items()))
+
+    def batch(self, sent: list[Answer], dictionary: Dictionary) -> Batch:
+        return DefinedBatch(self.who, self.name, sent)
+
+    def add_stream(self, iri: str) -> None:
+        self.definition.open_windows(iri)
+
+    def stored_changed(self, now: int, known: set[int]) -> None:
+        self.definition.stored_changed()
+
+    def pause(self, name: str, paused: bool, now: int) -> None:
+        self.definition.paused = paused
+
+    def drop(self, name: str) -> None:
+        self.definition.forget()
+
+    def say(self, equal: int) -> str:
+        return f"by the reference evaluator, anew at each report: {self.reason}"
+
+    def snapshot(self) -> KeptNetwork:
+        return KeptNetwork((), (self._visited, self.definition.snapshot()))
+
+    def restore(self, kept: KeptNetwork | None) -> None:
+        if kept is not None:
+            self._visited, data = kept.report
+            self.definition.restore(data)

@@ -1,0 +1,171 @@
+"""All networks, step by step: each takes a step once, within one budget, and fails by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from kelda.engine.answer import Answer
+from kelda.engine.batch import Batch
+from kelda.engine.budget import Budget
+from kelda.engine.clock import NEVER
+from kelda.engine.defined_network import FailedAt
+from kelda.engine.input import Input
+from kelda.engine.memory import Count, Held
+from kelda.engine.network import Network, NodeNetwork
+from kelda.engine.nodes import Step
+from kelda.engine.reachable import TermRelease
+from kelda.engine.registry import Registry
+from kelda.engine.stopped import EVERYBODYS, Stopped
+from kelda.errors import MemoryLimitError
+
+
+class Running:
+    """Runs what is registered. With `memory_limit` (bytes), what takes too much in a step is stopped, and a
+    step after which too much is held is an error."""
+
+    def __init__(self, registry: Registry, input: Input, memory_limit: int | None) -> None:
+        self.memory_limit = memory_limit
+        self.budget = Budget(memory_limit, self._fail)
+        self.terms = TermRelease(input.dictionary)
+        self._registry, self._input = registry, input
+        self._told: dict[int, Any] = {}  # in this step, by who reports (equal queries have one); None: failed
+        self._answered = NEVER  # where the clock stood before the step that was taken last
+
+    # -------------------------------------------------------------------- steps
+
+    def step(self, step: Step) -> list[Batch]:
+        """What all networks say in a step."""
+        networks = self._registry.networks()
+        self._take(step, networks)
+        self._input.stand_at(step.until)
+        view = self._input.dictionary.view()
+        batches = [network.batch(said, view) for network in networks if (said := self._told[network.who])]
+        self._told = {}
+        if self.terms.due:
+            with_ids = [network for network in self._registry.networks() if network.rebuilds]
+            self.terms.release(with_ids, self._input.pending)
+        self._check_memory()
+        return batches
+
+    def again(self, step: Step) -> None:
+        """Take a step that was taken and answered before: those whose state comes from it."""
+        self._take(step, [network for network in self._registry.networks() if network.rebuilds])
+        self._input.stand_at(step.until)
+        self._told = {}
+
+    def _take(self, step: Step, networks: Iterable[Network]) -> None:
+        """Let each network take a step. One that fails is stopped, the others do not notice."""
+        self._registry.apart()
+        self._told = {}
+        self._answered = self._input.now
+        self.budget.begin()
+        for network in networks:
+            who = network.who
+            if who not in self._told:
+                self.budget.turn(who)
+                try:
+                    self._told[who] = network.step(step)
+                except EVERYBODYS:
+                    raise
+                except FailedAt as failed:
+                    self.budget.done(who)
+                    self._fail(who, failed.error, failed.at)
+                    self._told[who] = failed.said
+                except Exception as error:  # noqa: BLE001 - whatever it is, it is this network's alone
+                    self.budget.done(who)
+                    self._fail(who, error)
+
+    def _fail(self, who: int, error: Exception, at: int | None = None) -> None:
+        """Stop what has this number, after the instant `at` (else: after the last step): it sends nothing, in
+        this step neither."""
+        self._told[who] = None
+        self._registry.stop_all(who, Stopped.by(error, self._answered if at is None else at))
+
+    def answers(self, batches: Iterable[Batch]) -> list[Answer]:
+        """Answers as objects, in time order."""
+        batches = list(batches)
+        sizes: Counter[int] = Counter()
+        for batch in batches:
+            sizes[batch.who] += batch.size
+        gone = dict(self.budget.too_much(sizes))
+        for who, size in gone.items():
+            self._fail(who, self.budget.error(size))
+        found: list[Answer] = []
+        for batch in batches:
+            if batch.who in gone:
+                continue
+            try:
+                found += batch.answers()
+            except EVERYBODYS:
+                raise
+            except Exception as error:  # noqa: BLE001 - as in a step
+                self._fail(batch.who, error)
+        found.sort(key=lambda a: a.time)
+        return found
+
+    # -------------------------------------------------------------------- stored graphs
+
+    def stored_changed(self) -> None:
+        """The stored graphs have changed: queries see that from their next report on."""
+        now = self._answered = self._input.now
+        known: set[int] = set()
+        for network in self._registry.networks():
+            try:
+                if isinstance(network, NodeNetwork) and network.alone is not None and network.alone.is_wrong:
+                    self._merge(network)
+                network.stored_changed(now, known)
+            except EVERYBODYS:
+                raise
+            except Exception as error:  # noqa: BLE001 - as in a step
+                self._fail(network.who, error)
+
+    def _merge(self, network: NodeNetwork) -> None:
+        """Make a network anew, and those that are equal with it: something is stored beside their window."""
+        assert network.alone is not None
+        at = Step(self._input.steps, self._input.now, {}, self.budget)
+        root = network.alone.merged(network.root, at)
+        for equal in self._registry.equal(network):
+            equal.made_anew(root)
+
+    # -------------------------------------------------------------------- memory
+
+    def memory(self) -> list[Held]:
+        """Bytes held by each part: every index, table and buffer. What several queries share is a `join`."""
+        out: list[Held] = []
+        count = Count()
+        networks = self._registry.networks()
+        readers: dict[int, list[str]] = {}
+        for network in networks:
+            for node in network.nodes:
+                readers.setdefault(id(node), []).append(network.name)
+        for i, network in enumerate(networks):
+            kind, owner = ("query", network.name) if network.name else ("shape", str(i))
+            out += [Held(kind, owner, part, size) for part, size in network.held(count)]
+            for node in reversed(network.nodes):
+                who = readers[id(node)]
+                whose = (kind, owner) if len(who) == 1 else ("join", ", ".join(who))
+                first = node.say().partition("\n")[0]
+                out += [Held(*whose, f"{first}: {part}", size) for part, size in count.node(node).items()]
+        for stream, pending in self._input.pending.items():
+            out.append(Held("stream", stream, "elements that wait", count.bytes(pending.parts)))
+        return [*out, Held("dictionary", "", "terms", self._input.dictionary.nbytes)]
+
+    def _check_memory(self) -> None:
+        if self.memory_limit is None:
+            return
+        every = {id(node): node for network in self._registry.networks() for node in network.nodes}
+        state = sum(node.nbytes for node in every.values()) + self._input.dictionary.nbytes
+        self.budget.held = state
+        if 2 * state < self.memory_limit and self._input.steps % 16:
+            return  # far from it: a full count now and then will do
+        memory = self.memory()
+        total = sum(held.bytes for held in memory)
+        if total > self.memory_limit:
+            most = sorted(memory, key=lambda held: held.bytes, reverse=True)[:3]
+            raise MemoryLimitError(
+                f"{total:,} bytes are held, more than the limit of {self.memory_limit:,}; most by "
+                + ", ".join(f"{held.whose} in its {held.name} ({held.bytes:,})" for held in most)
+                + ". Nothing was dropped: raise the limit, or give queries smaller windows"
+            )
