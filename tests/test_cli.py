@@ -255,6 +255,8 @@ def test_no_java_says_what_to_install():
         EXAMPLES / "in-the-lab.rq",
         "--stream",
         STREAM,
+        "--runner",
+        "spark",
         env={**os.environ, "JAVA_HOME": "/nowhere"},
     )
     assert code == 5 and "JDK" in said
@@ -451,6 +453,90 @@ def test_progress_shows_part_rate_and_time_left():
     assert watch.summary(1).startswith(expected)
 
 
+# ------------------------------------------------------------------- in this process, and to the end
+
+
+SEEN = "<http://example.org/{}> <http://example.org/seenIn> <http://example.org/lab> ."
+
+
+@pytest.fixture
+def sightings(tmp_path):
+    path = tmp_path / "s.tsnt"
+    path.write_text("".join(f"{1000 * i}\t{SEEN.format(i)}\n" for i in range(40)))
+    return path
+
+
+def asked(sightings, *arguments):
+    """`kelda query` as it is without a runner."""
+    given = ["query", EXAMPLES / "in-the-lab.rq", "--stream", f"http://example.org/sightings={sightings}"]
+    return CliRunner().invoke(app, [*map(str, given), "--format", "ndjson", *map(str, arguments)])
+
+
+def test_it_runs_in_this_process_unless_spark_is_asked_for(sightings, monkeypatch):
+    monkeypatch.setattr("kelda.cli.driving.require_java", lambda: pytest.fail("Spark is wanted"))
+    assert len(asked(sightings).stdout.splitlines()) == 40
+    for on_spark in (["--runner", "spark"], ["--master", "local[2]"], ["--shards", "2"]):
+        with pytest.raises(pytest.fail.Exception, match="Spark is wanted"):
+            raise asked(sightings, *on_spark).exception
+
+
+@pytest.mark.parametrize("kind", ["{}", "replay:{}?speed=1000", "folder:{}"])
+def test_any_address_is_read_in_this_process(sightings, kind):
+    path = sightings.parent if "folder" in kind else sightings
+    found = asked(kind.format(path), "--stream-format", "tsnt")
+    assert found.exit_code == 0, (found.output, found.exception)
+    assert len(found.stdout.splitlines()) == 40
+
+
+def test_a_run_goes_on_from_its_checkpoint(sightings, tmp_path):
+    out, state = tmp_path / "answers.ndjson", tmp_path / "state"
+    slow = [f"replay:{sightings}?speed=8", "--checkpoint", state, "--out", out]
+
+    def press() -> None:
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not (out.exists() and out.stat().st_size):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    stopped = asked(*slow)
+    assert stopped.exit_code == 130, (stopped.output, stopped.exception)
+    answers = int(stopped.stderr.splitlines()[-2].partition(" ")[0])
+    assert 0 < answers == len(out.read_text().splitlines()) < 40
+    assert asked(*slow).exit_code == 0
+    assert [json.loads(line)["time"] for line in out.read_text().splitlines()] == list(range(0, 40_000, 1000))
+    assert asked(*slow).exit_code == 0
+    assert len(out.read_text().splitlines()) == 40, "there was nothing more to answer"
+    other = CliRunner().invoke(
+        app,
+        [
+            "query",
+            "-e",
+            (EXAMPLES / "in-the-lab.rq").read_text(),
+            "--stream",
+            STREAM,
+            "--checkpoint",
+            str(state),
+        ],
+    )
+    assert "belongs to another job" in str(other.exception)
+
+
+def test_answers_can_go_to_a_sink(sightings, tmp_path):
+    sink = tmp_path / "answers.csv"
+    for _ in range(2):
+        found = asked(sightings, "--sink", sink, "--checkpoint", tmp_path / "state")
+        assert found.exit_code == 0, (found.output, found.exception)
+        assert found.stdout == ""
+        assert len(sink.read_text().splitlines()) == 41
+    both = ["-e", (EXAMPLES / "in-the-lab.rq").read_text(), "--sink"]
+    assert "--sink NAME=SINK" in str(asked(sightings, *both, "x.csv").exception)
+    found = asked(sightings, *both, f"in-the-lab={tmp_path / 'some.ndjson'}")
+    assert len(found.stdout.splitlines()) == 40
+    assert found.stderr.startswith("80 answers, 40 events")
+    assert len((tmp_path / "some.ndjson").read_text().splitlines()) == 40
+
+
 # ---------------------------------------------------------------------------------- on Spark
 
 
@@ -616,7 +702,7 @@ def test_everything_is_checked_before_spark_starts(stream, says, monkeypatch):
     def start(*_: object, **__: object) -> None:
         pytest.fail("Spark was started")
 
-    monkeypatch.setattr("kelda.spark.pipeline.session", start)
+    monkeypatch.setattr("kelda.spark.driver.session", start)
     monkeypatch.setattr("kelda.doctor.require_java", lambda: None)
     given = f"http://example.org/sightings={stream}"
     result = query(EXAMPLES / "in-the-lab.rq", "--stream", given, "--stream-format", "tsnt", runner="spark")
@@ -625,7 +711,7 @@ def test_everything_is_checked_before_spark_starts(stream, says, monkeypatch):
 
 
 def test_a_mapping_that_is_wrong_is_refused_before_spark_starts(tmp_path, monkeypatch):
-    monkeypatch.setattr("kelda.spark.pipeline.session", lambda *_: pytest.fail("Spark was started"))
+    monkeypatch.setattr("kelda.spark.driver.session", lambda *_: pytest.fail("Spark was started"))
     monkeypatch.setattr("kelda.doctor.require_java", lambda: None)
     (tmp_path / "s.csv").write_text("a,b\n1,2\n")
     (tmp_path / "m.yaml").write_text("sujet: x\n")
