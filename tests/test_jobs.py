@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -327,3 +329,97 @@ def test_a_job_that_does_not_answer(world: FakeWorld, job: Path) -> None:
     engine.stop()
     assert engine.queries[0].state == "running"
     assert kelda("list", job).exit_code == 0 and engine.queries[0].state == "running"
+
+
+# ------------------------------------------------------------------------- with an engine that is one
+
+
+SLOW = """
+[engine]
+runner = "inprocess"
+checkpoint = "state"
+
+[[stream]]
+iri = "http://ex/s"
+source = "replay:s.tsnt?speed=20"
+
+[[query]]
+file = "lab.rq"
+sink = "lab.ndjson"
+"""
+
+
+@pytest.fixture
+def slow(job: Path) -> Path:
+    """A job that takes five seconds: an element of the lab or the hall every fifty milliseconds."""
+    lines = [
+        f"{1000 * i}\t<http://ex/{i}> <http://ex/in> <http://ex/{'hall' if i % 2 else 'lab'}> .\n"
+        for i in range(100)
+    ]
+    (job.parent / "s.tsnt").write_text("".join(lines))
+    job.write_text(SLOW)
+    return job
+
+
+def process(job: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", "from kelda.cli import main; main()", "run", str(job)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
+
+
+def lines_of(path: Path, least: int = 0) -> list[str]:
+    """What a sink holds, when it holds so much."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        lines = path.read_text().splitlines() if path.exists() else []
+        if len(lines) >= least:
+            return lines
+        time.sleep(0.02)
+    raise AssertionError(f"{path} has not so much")
+
+
+@pytest.mark.slow
+def test_a_job_that_is_killed_has_each_answer_once(slow: Path) -> None:
+    sink, hall = slow.parent / "lab.ndjson", slow.parent / "hall.ndjson"
+    for rounds in (5, 15, 25):
+        running = process(slow)
+        lines_of(sink, rounds)
+        if rounds == 5:
+            added = kelda("add", slow, slow.parent / "hall.rq", "--sink", hall)
+            assert added.exit_code == 0, (added.output, added.exception)
+            assert "from the next batch on" in added.stdout
+            assert json.loads(kelda("list", slow, "--json").stdout)["running"] is True
+        running.kill()
+        running.communicate()
+    assert kelda("pause", slow, "hall").stdout == "paused 'hall', for when the job runs again\n"
+    heard = len(lines_of(hall))
+    running = process(slow)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 0, said
+    assert [json.loads(line)["time"] for line in lines_of(sink)] == list(range(0, 100_000, 2000))
+    times = [json.loads(line)["time"] for line in lines_of(hall)]
+    assert heard == len(times) and times == list(range(times[0], times[-1] + 1, 2000))
+
+
+def test_a_job_that_is_stopped_by_ctrl_c_goes_on(slow: Path) -> None:
+    running = process(slow)
+    lines_of(slow.parent / "lab.ndjson", 5)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130, said
+    assert "goes on from there" in said and "Traceback" not in said
+    done = kelda("run", slow)
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert len(lines_of(slow.parent / "lab.ndjson")) == 50
+    job_with_other_stream = SLOW.replace("speed=20", "speed=30")
+    slow.write_text(job_with_other_stream)
+    assert "stays as it was declared" in str(kelda("run", slow).exception)
+
+
+def test_the_job_that_init_writes_runs(tmp_path: Path) -> None:
+    assert kelda("init", tmp_path / "job.toml").exit_code == 0
+    text = (tmp_path / "job.toml").read_text()
+    (tmp_path / "job.toml").write_text(text.replace('runner = "spark"', 'runner = "inprocess"'))
+    done = kelda("run", tmp_path / "job.toml")
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert "Laboratory" in done.stdout
+    assert len((tmp_path / "in-the-lab.ndjson").read_text().splitlines()) == 6
