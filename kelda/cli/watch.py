@@ -54,7 +54,7 @@ class Watch:
         self._engine = engine
         files = [Path(stream.path) for stream in streams]
         self.total_bytes = sum(path.stat().st_size for path in files if path.is_file())
-        engine._watchers.append(self.take)
+        engine.watch(self.take)
 
     # ------------------------------------------------------------------------ told by the engine
 
