@@ -15,7 +15,7 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -124,6 +124,7 @@ class Engine:
         self._lock = threading.RLock()
         self._closed = False
         self._failed = False  # and whoever waited for it was told
+        self._watchers: tuple[Callable[[Batch], None], ...] = ()
 
     def __enter__(self) -> Engine:
         return self
@@ -399,6 +400,11 @@ class Engine:
         if self._driver.running:
             self._driver.flush()
 
+    def watch(self, watcher: Callable[[Batch], None]) -> None:
+        """Call `watcher` with each batch that was read from streams and answered, before it is committed:
+        what was read, late, rejected, and how many answers there were."""
+        self._watchers = (*self._watchers, watcher)
+
     @property
     def figures(self) -> Figures:
         """How the engine runs: rates, times, counts."""
@@ -448,7 +454,12 @@ class Engine:
     def _taken(self, batch: Batch) -> None:
         """A batch on Spark."""
         self._deliver(batch.blocks)
+        self._told(batch)
         self._outbox.deliver()
+
+    def _told(self, batch: Batch) -> None:
+        for watcher in self._watchers:
+            watcher(batch)
 
     def _check_readers(self) -> None:
         """Nobody reads: rather no more input than answers without end."""
@@ -700,6 +711,7 @@ def _in_process(setup: Setup, folder: Path | None, batch_events: int, max_unread
         folder,
         batch_events=batch_events,
         deliver=engine._deliver,
+        told=engine._told,
         after=engine._outbox.deliver,
     )
     engine._take_up()

@@ -31,7 +31,7 @@ from kelda.io.tables import short, short_iri
 from kelda.io.values import duration, term_text
 from kelda.rdf.event import Reject
 from kelda.shards.shard import News
-from tests.io.fake_engine import FakeEngine
+from tests.io.fake_engine import FakeBatch, FakeEngine
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -436,18 +436,19 @@ def test_short_terms():
 
 def test_progress_shows_part_rate_and_time_left():
     now = [0.0]
-    watch, engine = Watch(io.StringIO(), show=True, clock=lambda: now[0]), FakeEngine()
+    watch = Watch(io.StringIO(), show=True, clock=lambda: now[0])
+    engine = FakeEngine()
     watch.begin(engine, [StreamSource("http://s", str(EXAMPLES / "sightings.tsnt"))])
     size = (EXAMPLES / "sightings.tsnt").stat().st_size
     now[0] = 20.0  # the start took a while; that is not reading
-    engine.figures.taken(0, [News({"http://s": (0, 0)})], 0, 0.0)
+    (told,) = engine.watchers
+    told(FakeBatch([News({"http://s": (0, 0)})]))
     watch.look()
     now[0] = 30.0
-    engine.rejects, engine.late = [Reject("f", 3, "broken", "…")], {"http://s": 2}
-    news = News({"http://s": (50, size // 4)}, {"http://s": 2}, tuple(engine.rejects))
-    engine.figures.taken(1, [news], 1, 0.5)
+    rejects = (Reject("f", 3, "broken", "…"),)
+    told(FakeBatch([News({"http://s": (50, size // 4)}, {"http://s": 2}, rejects)]))
     watch.look()
-    assert watch.stderr.getvalue() == " 25%  50 events  5/s  0:30 left  batch 500 ms  state 0.0 MB\n"
+    assert watch.stderr.getvalue() == " 25%  50 events  5/s  0:30 left  batch 0 ms  state 0.0 MB\n"
     expected = "1 answer, 50 events, 1 reject (first: f, line 3: broken), 2 late (2 on <http://s>"
     assert watch.summary(1).startswith(expected)
 

@@ -1,6 +1,6 @@
 """How far a run has come, on stderr: one line that rewrites itself on a terminal, and a summary at the end.
 
-Records that could not be read are kept in a file, if that is asked: those that the engine remembers.
+Records that could not be read are kept in a file, if that is asked.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TextIO
 
 from kelda.api import Engine
 from kelda.io.job import StreamSource
 from kelda.rdf.event import Reject
-from kelda.shards.figures import Figures
+from kelda.shards.deployment import Batch
 from kelda.words import count
 
 REDRAW = 0.2  # seconds between two looks of the line on a terminal
@@ -24,7 +24,7 @@ START_SHOWING = 1.0  # a run shorter than this shows no progress at all
 
 
 class Watch:
-    """What an engine has done so far: `look` is to be called now and then, and once at the end."""
+    """Counts what an engine reads, batch by batch, in its thread; shows it in that of who looks."""
 
     def __init__(
         self,
@@ -36,7 +36,12 @@ class Watch:
     ) -> None:
         self.stderr, self.show, self.rejects_file, self.clock = stderr, show, rejects, clock
         self.total_bytes = 0
-        self.rejects: list[Reject] = []
+        self.bytes = self.answers = 0
+        self.events: Counter[str] = Counter()  # by stream
+        self.late: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.first_reject: Reject | None = None
+        self.first_by_source: dict[str, Reject] = {}
         self.started = clock()
         self.first_read: float | None = None  # loading graphs and starting Spark are not reading
         self.terminal = stderr.isatty()
@@ -49,35 +54,58 @@ class Watch:
         self._engine = engine
         files = [Path(stream.path) for stream in streams]
         self.total_bytes = sum(path.stat().st_size for path in files if path.is_file())
+        engine.watch(self.take)
+
+    # ------------------------------------------------------------------------ told by the engine
+
+    def take(self, batch: Batch) -> None:
+        """A batch was answered. Every shard knows of all elements: the first one tells."""
+        if self.first_read is None:
+            self.first_read = self.clock()
+            self._next_look = max(self._next_look, self.first_read + REDRAW)
+        for news in batch.news[:1]:
+            for stream, (events, size) in news.read.items():
+                self.events[stream] += events
+                self.bytes += size
+            self.late.update(news.late)
+        self.answers += len(batch.merged)
+        for reject in batch.rejects:
+            self._rejected(reject)
+
+    def _rejected(self, reject: Reject) -> None:
+        self.reasons[reject.reason] += 1
+        self.first_reject = self.first_reject or reject
+        self.first_by_source.setdefault(reject.source, reject)
+        if self.rejects_file is not None:
+            record = {
+                "source": reject.source,
+                "line": reject.line,
+                "reason": reject.reason,
+                "record": reject.record,
+            }
+            self.rejects_file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+    def first_of_only_rejects(self, stream: str, places: tuple[str, ...]) -> Reject | None:
+        """The first reject of a stream, whose records lie in one of the places, if it has only rejects."""
+        if self.events[stream]:
+            return None
+        for source, reject in self.first_by_source.items():
+            if any(source == place or source.startswith(place.rstrip("/") + "/") for place in places):
+                return reject
+        return None
+
+    # ------------------------------------------------------------------------ shown to a person
 
     def look(self) -> None:
-        """See what is new, and show how far it is, if it is time to."""
-        if self._engine is None:
+        """Show how far it is, if it is time to."""
+        now = self.clock()
+        if not self.show or self.first_read is None or now < self._next_look:
             return
-        now, figures = self.clock(), self._engine.figures
-        if figures.rejected > len(self.rejects):
-            self._keep(self._engine.rejects[len(self.rejects) :])
-        if self.first_read is None and figures.batches:
-            self.first_read = now
-            self._next_look = max(self._next_look, now + REDRAW)
-        if self.show and self.first_read is not None and now >= self._next_look:
-            self._next_look = now + (REDRAW if self.terminal else REPEAT)
-            line = self.line(figures, now - self.first_read)
-            self.stderr.write(f"\r\x1b[K{line}" if self.terminal else line + "\n")
-            self.stderr.flush()
-            self._drawn = self.terminal
-
-    def _keep(self, rejects: list[Reject]) -> None:
-        self.rejects += rejects
-        if self.rejects_file is not None:
-            for reject in rejects:
-                record = {
-                    "source": reject.source,
-                    "line": reject.line,
-                    "reason": reject.reason,
-                    "record": reject.record,
-                }
-                self.rejects_file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        self._next_look = now + (REDRAW if self.terminal else REPEAT)
+        line = self.line(now - self.first_read)
+        self.stderr.write(f"\r\x1b[K{line}" if self.terminal else line + "\n")
+        self.stderr.flush()
+        self._drawn = self.terminal
 
     def clear(self) -> None:
         """Take the line away, so that something else can be written there."""
@@ -86,55 +114,44 @@ class Watch:
             self.stderr.write("\r\x1b[K")
             self.stderr.flush()
 
-    def line(self, figures: Figures, seconds: float) -> str:
+    def line(self, seconds: float) -> str:
         """The line after so many seconds of reading: part done, rate, time left, how the engine is."""
-        parts = [count(figures.events, "event"), f"{figures.events / max(seconds, 1e-9):,.0f}/s"]
+        events = self.events.total()
+        parts = [count(events, "event"), f"{events / max(seconds, 1e-9):,.0f}/s"]
         if self.total_bytes:
-            part = min(figures.bytes / self.total_bytes, 1.0)
+            part = min(self.bytes / self.total_bytes, 1.0)
             parts.insert(0, f"{part:4.0%}")
             if part > 0:
                 parts.append(f"{clock_time(seconds * (1 - part) / part)} left")
-        parts.append(f"batch {1000 * figures.batch_seconds:,.0f} ms")
-        parts.append(f"state {figures.state_bytes / 2**20:,.1f} MB")
-        if figures.lag_seconds is not None:
-            parts.append(f"lag {figures.lag_seconds:,.1f} s")
+        if self._engine is not None:
+            figures = self._engine.figures
+            parts.append(f"batch {1000 * figures.batch_seconds:,.0f} ms")
+            parts.append(f"state {figures.state_bytes / 2**20:,.1f} MB")
+            if figures.lag_seconds is not None:
+                parts.append(f"lag {figures.lag_seconds:,.1f} s")
         return "  ".join(parts)
 
     def summary(self, answers: int | None = None) -> str:
         """The run in one line; `answers` if there were others than the engine's."""
-        seconds = f"{self.clock() - self.started:.1f} s"
-        if self._engine is None:
-            return f"{count(answers or 0, 'answer')}, {seconds}"
-        figures = self._engine.figures
-        parts = [
-            count(figures.answers if answers is None else answers, "answer"),
-            count(figures.events, "event"),
-            count(figures.rejected, "reject") + self._first_rejects(),
-            said_of_late(self._engine.late),
-            seconds,
-        ]
-        return ", ".join(parts)
+        parts = [count(self.answers if answers is None else answers, "answer")]
+        if self._engine is not None:
+            parts += [count(self.events.total(), "event"), self._said_of_rejects(), self._said_of_late()]
+        return f"{', '.join(parts)}, {self.clock() - self.started:.1f} s"
 
-    def _first_rejects(self) -> str:
-        if not self.rejects:
-            return ""
-        first, reasons = self.rejects[0], Counter(reject.reason for reject in self.rejects)
+    def _said_of_rejects(self) -> str:
+        said, first = count(self.reasons.total(), "reject"), self.first_reject
+        if first is None:
+            return said
         where = f"{first.source}, line {first.line}: {first.reason}"
-        others = [f"{reason} ({n})" for reason, n in reasons.most_common(3) if reason != first.reason]
-        return f" (first: {'; '.join([where, *others])})"
+        others = [f"{reason} ({n})" for reason, n in self.reasons.most_common(3) if reason != first.reason]
+        return f"{said} (first: {'; '.join([where, *others])})"
 
-
-def said_of_late(late: Mapping[str, int]) -> str:
-    """
-    >>> said_of_late({"http://s": 0}), said_of_late({"http://s": 2})
-    ('0 late', '2 late (2 on <http://s>; a larger lateness lets them in)')
-    """
-    said = f"{sum(late.values()):,} late"
-    if not any(late.values()):
-        return said
-    most_first = sorted(late.items(), key=lambda stream: -stream[1])
-    streams = ", ".join(f"{n:,} on <{stream}>" for stream, n in most_first if n)
-    return f"{said} ({streams}; a larger lateness lets them in)"
+    def _said_of_late(self) -> str:
+        said = f"{self.late.total():,} late"
+        if not self.late.total():
+            return said
+        streams = ", ".join(f"{n:,} on <{stream}>" for stream, n in self.late.most_common() if n)
+        return f"{said} ({streams}; a larger lateness lets them in)"
 
 
 def clock_time(seconds: float) -> str:

@@ -57,11 +57,12 @@ class InProcessDriver:
         *,
         batch_events: int = 50_000,
         deliver: Callable[[Sequence[Block]], None] = lambda blocks: None,
+        told: Callable[[Batch], None] = lambda batch: None,
         after: Callable[[], None] = lambda: None,
     ) -> None:
-        """`deliver` gets answers, in turn; `after` is called when the turn is over."""
+        """`deliver` gets answers, in turn, `told` batches; `after` is called when the turn is over."""
         self.setup, self.batch_events = setup, batch_events
-        self._deliver, self._after = deliver, after
+        self._deliver, self._told, self._after = deliver, told, after
         checkpoint = None if folder is None else Checkpoint(folder, setup, "inprocess")
         self.folder = checkpoint.folder if checkpoint is not None else _unused_folder()
         self._log: Log = NoLog() if checkpoint is None else BatchLog(self.folder)
@@ -333,6 +334,7 @@ class InProcessDriver:
 
     def _take(self, batch: Batch) -> None:
         self._deliver(batch.blocks)
+        self._told(batch)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until all streams have ended; raises what went wrong. False if time ran out before."""

@@ -12,8 +12,19 @@ from kelda.errors import UsageError
 from kelda.io.hold import Hold
 from kelda.io.job import StreamSource
 from kelda.rdf.event import Reject
-from kelda.shards.figures import Figures
 from kelda.shards.shard import News
+
+
+@dataclass
+class FakeFigures:
+    batches: int = 0
+    events: int = 0
+    answers: int = 0
+    rejected: int = 0
+    rate: float = 0.0
+    batch_seconds: float = 0.0
+    state_bytes: int = 0
+    lag_seconds: float | None = None
 
 
 @dataclass
@@ -63,7 +74,7 @@ class FakeEngine:
     def __init__(self, *streams: str) -> None:
         self.streams = [FakeStream(iri, StreamSource(iri, "s.tsnt")) for iri in streams]
         self.queries: list[FakeQuery] = []
-        self.figures = Figures()
+        self.figures = FakeFigures()
         self.late: dict[str, int] = {}
         self.rejects: list[Reject] = []
         self.batches: list[FakeBatch] = []  # what it will bring
@@ -71,6 +82,7 @@ class FakeEngine:
         self.hold: Hold | None = None
         self.started, self.ends = threading.Event(), threading.Event()
         self.fails_with: Exception | None = None
+        self.watchers: list[Callable[[FakeBatch], None]] = []
 
     def stream(self, iri: str, source: str, *, lateness: int = 0, **more: object) -> None:
         declared = StreamSource(iri, source, lateness=lateness)
@@ -91,16 +103,18 @@ class FakeEngine:
         self.done.append(f"add {name}")
         return query
 
+    def watch(self, watcher: Callable[[FakeBatch], None]) -> None:
+        self.watchers.append(watcher)
+
     def start(self) -> None:
         self.done.append("start")
         self.started.set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        for number, batch in enumerate(self.batches):
-            self.figures.taken(number, batch.news, len(batch.merged), 1.0)
+        for batch in self.batches:
             self.rejects += batch.rejects
-            for news in batch.news:
-                self.late |= news.late
+            for watcher in self.watchers:
+                watcher(batch)
         ended = self.ends.wait(timeout)
         if self.fails_with is not None:
             raise self.fails_with
