@@ -441,7 +441,7 @@ def test_progress_shows_part_rate_and_time_left():
     watch.begin(engine, [StreamSource("http://s", str(EXAMPLES / "sightings.tsnt"))])
     size = (EXAMPLES / "sightings.tsnt").stat().st_size
     now[0] = 20.0  # the start took a while; that is not reading
-    (told,) = engine._watchers
+    (told,) = engine.watchers
     told(FakeBatch([News({"http://s": (0, 0)})]))
     watch.look()
     now[0] = 30.0

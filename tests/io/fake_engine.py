@@ -82,7 +82,7 @@ class FakeEngine:
         self.hold: Hold | None = None
         self.started, self.ends = threading.Event(), threading.Event()
         self.fails_with: Exception | None = None
-        self._watchers: list[Callable[[FakeBatch], None]] = []
+        self.watchers: list[Callable[[FakeBatch], None]] = []
 
     def stream(self, iri: str, source: str, *, lateness: int = 0, **more: object) -> None:
         declared = StreamSource(iri, source, lateness=lateness)
@@ -103,6 +103,9 @@ class FakeEngine:
         self.done.append(f"add {name}")
         return query
 
+    def watch(self, watcher: Callable[[FakeBatch], None]) -> None:
+        self.watchers.append(watcher)
+
     def start(self) -> None:
         self.done.append("start")
         self.started.set()
@@ -110,8 +113,8 @@ class FakeEngine:
     def wait(self, timeout: float | None = None) -> bool:
         for batch in self.batches:
             self.rejects += batch.rejects
-            for watch in self._watchers:
-                watch(batch)
+            for watcher in self.watchers:
+                watcher(batch)
         ended = self.ends.wait(timeout)
         if self.fails_with is not None:
             raise self.fails_with
