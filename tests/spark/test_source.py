@@ -139,17 +139,18 @@ def test_a_new_version_of_the_catalog_is_a_batch_of_its_own(reading: Reading) ->
 def test_streams_come_and_go_from_a_batch_on(reading: Reading, tmp_path: Path) -> None:
     """One that is declared again after it was dropped is another one, and is read from its beginning."""
     reader, catalog = Streams(reading), CatalogFolder(reading.run.catalog)
-    first = reader.latestOffset(reader.initialOffset(), ReadMaxRows(150))
+    first = reader.latestOffset(reader.initialOffset(), ReadMaxRows(600))
     catalog.add([DropStream("http://ex/b")])
     without = reader.latestOffset(first, ReadMaxRows(150))
     assert set(without) == {"0 http://ex/a", "2 http://ex/c", CATALOG}
-    catalog.add([AddStream(3, stream(tmp_path / "b.tsnt", 7))])
+    (tmp_path / "more").mkdir()
+    catalog.add([AddStream(3, stream(tmp_path / "more" / "b.tsnt", 7))])
     again = reader.latestOffset(without, ReadMaxRows(2000))
     assert set(again) == {"0 http://ex/a", "2 http://ex/c", "3 http://ex/b", CATALOG}
     assert sum(piece.records for piece in pieces(reader, without, again) if piece.stream == 3) == 7
     # Each batch has the streams of its own version, also when it is read again by another process.
-    cuts = [(reader.initialOffset(), first), (first, without), (without, again)]
     restarted = Streams(reading)
+    cuts = [(reader.initialOffset(), first), (first, without), (without, again)]
     assert [{p.stream for p in pieces(restarted, *cut)} for cut in cuts] == [{0, 1, 2}, {0}, {0, 3}]
 
 
