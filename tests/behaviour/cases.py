@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kelda.io.job import QuerySpec
+
 
 @dataclass(frozen=True)
 class Case:
@@ -17,6 +19,10 @@ class Case:
     expected: str
     output: str | None = None
     params: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def spec(self) -> QuerySpec:
+        return QuerySpec(self.name, self.text, params=dict(self.params), output=self.output)
 
 
 PREFIX = "PREFIX : <http://ex/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
