@@ -32,7 +32,7 @@ from kelda.rdf import wire
 from kelda.rdf.event import Event
 from kelda.rdf.framing import guess_format
 from kelda.shards.checkpoint import Checkpoint
-from kelda.shards.declared import is_pushed
+from kelda.shards.declared import Declared, is_pushed
 from kelda.shards.deployment import Batch, Deployment
 from kelda.shards.routing_file import RoutingFile
 from kelda.shards.setup import Setup
@@ -106,10 +106,12 @@ class SparkDriver:
         self.log.mend()
         begun = self.log.begun()
         told = self.log.find(begun[-1], "catalog") if begun else None
-        catalog = self.deployment.catalog
-        catalog.refresh().check(int(told["version"]) if told else 0)  # type: ignore[attr-defined]
+        catalog, version = self.deployment.catalog, int(told["version"]) if told else 0
+        catalog.refresh().check(version)  # type: ignore[attr-defined]
         self.deployment.take_up()
-        for number, source in self.deployment.streams.items():
+        # The batch that was being taken is read again, with the streams that there were then.
+        then = Declared().take(catalog.between(0, version)).streams
+        for number, source in {**then, **self.deployment.streams}.items():
             self._open_here(number, source)
 
     def _write_routing(self) -> None:
