@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -45,6 +45,7 @@ class Load:
     format: str | None = None
     base: str | None = None  # what its relative IRIs stand against
     name: str = ""  # by which its blank nodes are told from those of other files
+    size: int | None = None  # bytes, of a copy that is ours: with fewer it is broken
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ class CatalogFolder(Catalog):
         self.refresh()
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-        lines = [json.dumps(as_json(op)) for op in ops]
+        lines = [json.dumps(as_json(self._inside(op))) for op in ops]
         replace_file(self._path(self.version), ("\n".join(lines) + "\n").encode())
         return super().add(ops)
 
@@ -162,7 +163,7 @@ class CatalogFolder(Catalog):
             if text is None:
                 break
             with reading(path):
-                ops = [from_json(json.loads(line)) for line in text.splitlines()]
+                ops = [self._outside(from_json(json.loads(line))) for line in text.splitlines()]
                 if not ops:
                     raise ValueError("it is empty")
             super().add(ops)
@@ -173,6 +174,16 @@ class CatalogFolder(Catalog):
         numbers = [int(path.stem) for path in self.folder.glob("*.jsonl") if path.stem.isdigit()]
         if self.version < max(needed, max(numbers, default=-1) + 1):
             raise CheckpointError(f"{self._path(self.version)} is missing; {RESTORE}")
+
+    def _inside(self, op: Op) -> Op:
+        """As it is written: a file beside the catalog is named from there, so that both can be moved."""
+        if isinstance(op, Load) and Path(op.path).is_relative_to(self.folder.parent):
+            return replace(op, path=str(Path(op.path).relative_to(self.folder.parent)))
+        return op
+
+    def _outside(self, op: Op) -> Op:
+        """As it was before it was written."""
+        return replace(op, path=str(self.folder.parent / op.path)) if isinstance(op, Load) else op
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:08d}.jsonl"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from dataclasses import asdict
 from pathlib import Path
@@ -15,13 +16,14 @@ from kelda.io.private import tighten
 from kelda.shards.setup import Setup
 
 ABOUT = "kelda.json"
+ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/")  # of a store elsewhere; a path has lost its second slash
 
 
 class Checkpoint:
     """A folder that is new, or that of the same set-up; ours until it is closed."""
 
     def __init__(self, folder: str | Path, setup: Setup, driver: str) -> None:
-        if "://" in str(folder):
+        if ADDRESS.match(str(folder)):
             raise UsageError(f"a checkpoint is a folder of this machine or a mounted one, not {folder}")
         self.folder = Path(folder).absolute()
         with writing(self.folder):

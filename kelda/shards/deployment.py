@@ -203,10 +203,12 @@ class Deployment:
         graph_format(path, format)  # a mistake in it shows here
         with self.lock:
             self.planner.check_load()
-            kept, name = path.absolute(), str(path.absolute())
+            name, base = str(path.absolute()), path.absolute().as_uri()
+            op = Load(graph, name, format, base, name)
             if self.checkpoint is not None:  # what is loaded may have to be loaded again, as it is now
-                kept = self._copied(path)
-            self.enter(Load(graph, str(kept), format, path.absolute().as_uri(), name))
+                copy = self._copied(path)
+                op = replace(op, path=str(copy), size=copy.stat().st_size)
+            self.enter(op)
 
     def _copied(self, path: Path) -> Path:
         folder = self.folder / "graphs"

@@ -32,7 +32,7 @@ from kelda.rdf import wire
 from kelda.rdf.event import Event
 from kelda.rdf.framing import guess_format
 from kelda.shards.checkpoint import Checkpoint
-from kelda.shards.declared import is_pushed
+from kelda.shards.declared import Declared, is_pushed
 from kelda.shards.deployment import Batch, Deployment
 from kelda.shards.routing_file import RoutingFile
 from kelda.shards.setup import Setup
@@ -106,11 +106,19 @@ class SparkDriver:
         self.log.mend()
         begun = self.log.begun()
         told = self.log.find(begun[-1], "catalog") if begun else None
-        catalog = self.deployment.catalog
-        catalog.refresh().check(int(told["version"]) if told else 0)  # type: ignore[attr-defined]
+        catalog, version = self.deployment.catalog, int(told["version"]) if told else 0
+        catalog.refresh().check(version)  # type: ignore[attr-defined]
         self.deployment.take_up()
-        for number, source in self.deployment.streams.items():
+        # The batch that was being taken is read again, with the streams that there were then.
+        then = Declared().take(catalog.between(0, version)).streams
+        for number, source in {**then, **self.deployment.streams}.items():
             self._open_here(number, source)
+        if (last := self.run.last_commit()) >= 0:
+            self._note_read(last)
+            at = [self.log.find(last, key_of(n, source)) for n, source in self.deployment.streams.items()]
+            all_told = last == begun[-1] and version == catalog.version
+            if all_told and at and all(offset and offset["ended"] for offset in at):
+                self._ended.set()  # there will be no batch to tell it
 
     def _write_routing(self) -> None:
         with writing(self._routing.path):
@@ -131,8 +139,9 @@ class SparkDriver:
 
             check_frame(frame, source)
             self._check_before_start(source.iri)
-        self._ended.clear()
-        self.deployment.add_stream(source, before=self._open_here)
+        with self.deployment.lock:
+            self.deployment.add_stream(source, before=self._open_here)
+            self._ended.clear()
         if frame is not None:
             self._frames[self.deployment.planner.declared.number(source.iri)] = frame
 
@@ -378,17 +387,21 @@ class SparkDriver:
 
     def _note(self, batch: int, outcomes: Sequence[Outcome]) -> None:
         """A batch is done: who waits for it may look."""
+        self._note_read(batch)
+        with self.deployment.lock:
+            version = self.deployment.catalog.version  # if there is a newer one, a batch comes that knows it
+            if outcomes and all(o.news.ended and o.version == version for o in outcomes):
+                self._ended.set()
+        with self._done:
+            self._done.notify_all()
+
+    def _note_read(self, batch: int) -> None:
+        """How much of the streams that are pushed is answered with a batch."""
         for number in self.pushed:
             if number in self.deployment.streams:
                 key = key_of(number, self.deployment.streams[number])
                 if (at := self.log.find(batch, key)) is not None:
                     self._pieces[key] = at["pieces"]
-        if outcomes and all(outcome.news.ended for outcome in outcomes):
-            known = {iri for outcome in outcomes for iri in outcome.news.told}
-            if known >= {source.iri for source in self.deployment.streams.values()}:
-                self._ended.set()
-        with self._done:
-            self._done.notify_all()
 
     def _hear(self, streams: Iterable[int]) -> None:
         """These DataFrames are not silent."""

@@ -20,7 +20,9 @@ from kelda.shards.ingest import ingest
 from kelda.shards.planner import Planner
 from kelda.shards.setup import Setup
 from kelda.spark import daemon
-from kelda.spark.host import NEW, Reply, Run, _Served
+from kelda.spark.host import _Served
+from kelda.spark.host_wire import NEW, Reply
+from kelda.spark.run import Run
 from kelda.spark.session import retrying
 from tests.shards.local import declare
 

@@ -5,39 +5,26 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from kelda.rdf.event import Reject
+import kelda
+from kelda.spark.driver import SparkDriver
 from kelda.spark.session import scratch
 
 MASTER = "local[2]"
 PATIENCE = 240.0  # seconds: the machine may be busy
 
 
-class Told:
-    """A progress that keeps what it hears."""
+def driver_of(engine: kelda.Engine) -> SparkDriver:
+    """What runs an engine."""
+    assert isinstance(engine._driver, SparkDriver)
+    return engine._driver
 
-    def __init__(self) -> None:
-        self.events: Counter[str] = Counter()
-        self.bytes: Counter[str] = Counter()
-        self.lates: Counter[str] = Counter()
-        self.rejects: list[Reject] = []
-        self.finished = False
 
-    def read(self, stream: str, events: int, bytes: int) -> None:
-        self.events[stream] += events
-        self.bytes[stream] += bytes
-
-    def rejected(self, reject: Reject) -> None:
-        self.rejects.append(reject)
-
-    def late(self, stream: str, count: int) -> None:
-        self.lates[stream] += count
-
-    def done(self) -> None:
-        self.finished = True
+def committed(engine: kelda.Engine) -> bool:
+    """Whether Spark has committed the last batch that was answered: it does not come again."""
+    return driver_of(engine).run.last_commit() >= engine.figures.batch
 
 
 def hosts() -> dict[int, int]:

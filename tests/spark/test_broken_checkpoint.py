@@ -13,46 +13,54 @@ from pathlib import Path
 import pytest
 
 from kelda.cli import main
+from kelda.engine.oneshot import Solutions
 from kelda.errors import CheckpointError, EnvironmentProblem, KeldaError, UsageError
-from kelda.io.job import Job, QuerySpec, StreamSource
+from kelda.io.job import QuerySpec, StreamSource
 from kelda.io.sources.reader import Offset
-from kelda.spark.pipeline import Pipeline
-from kelda.spark.run import Ledger
+from kelda.lang import parse
+from kelda.shards.setup import Setup
+from kelda.shards.shard import News
+from kelda.spark.driver import SparkDriver
 
 FILE, PUSHED = "http://ex/file", "http://ex/pushed"
 QUERY = "SELECT ?x { STREAM <http://ex/file> [RANGE 5s] { ?x <x:p> ?y } }"
 NAMES = ["plain", "../../../evil", "/etc/evil", "..", "", "a\0b", "x" * 500]
 
 
-def streams(folder: Path) -> list[StreamSource]:
-    file = folder / "file.tsnt"
-    if not file.exists():
+def begun(folder: Path, checkpoint: Path, shards: int = 2) -> SparkDriver:
+    """A driver, of two streams when it is the first one with this checkpoint."""
+    driver = SparkDriver(Setup(shards=shards), checkpoint)
+    if not driver.deployment.streams:
+        file = folder / "file.tsnt"
         file.write_text("1000\t<x:a> <x:p> <x:b> .\n")
-    return [StreamSource(FILE, str(file)), StreamSource(PUSHED, "push:", "tsnt")]
+        driver.add_stream(StreamSource(FILE, str(file)))
+        driver.add_stream(StreamSource(PUSHED, "push:", "tsnt"))
+    return driver
 
 
 class Opened:
-    """A pipeline that has taken up a checkpoint, as far as that goes without Spark."""
+    """A driver that has taken up a checkpoint, as far as that goes without Spark."""
 
     def __init__(self, folder: Path, checkpoint: Path) -> None:
-        self.pipeline = Pipeline(streams(folder), checkpoint, shards=2)
+        self.driver = begun(folder, checkpoint)
         try:
-            self.ledger = Ledger(checkpoint, Job(queries=()))
-            ops = self.pipeline.catalog.between(0, self.pipeline.catalog.version)
-            for sink in self.pipeline._open_sinks(ops):
-                self.pipeline.log.agree(sink.held, max(self.pipeline.log.begun(), default=0))
-            self.pipeline.open_pushed()
-            begun = self.pipeline.log.begun()
-            at: Offset = self.pipeline.log.find(begun[-1], PUSHED) if begun else {"pieces": 0, "records": 0}
-            self.pushed = self.pipeline.pushed[1].pieces(at, self.pipeline.pushed[1].latest(at))
+            deployment, log = self.driver.deployment, self.driver.log
+            for sink in deployment.stand(deployment.catalog.version):
+                log.agree(sink.held, max(log.begun(), default=0))
+            reader = self.driver.reader(PUSHED)
+            at: Offset = log.find(log.begun()[-1], f"1 {PUSHED}") if log.begun() else reader.start()
+            self.pushed = reader.pieces(at, reader.latest(at))
         except BaseException:
-            self.pipeline.close()
+            self.driver.close()
             raise
 
-    def says(self) -> tuple[list[str], list[list[str]], int]:
+    def says(self) -> tuple[list[str], list[list[str]], object, int]:
         """What must be the same in every run that takes the checkpoint up."""
-        waiting = [w.names for w in self.pipeline._waiting]
-        return self.pipeline.queries, waiting, len(self.pushed)
+        deployment = self.driver.deployment
+        waiting = [w.names for w in deployment.registrations.waiting]
+        names = deployment.ask(parse("SELECT ?n { ?x <x:name> ?n } ORDER BY ?n"))
+        assert isinstance(names, Solutions)
+        return deployment.queries, waiting, [row["n"] for row in names.rows], len(self.pushed)
 
 
 def spark_files(folder: Path) -> None:
@@ -60,7 +68,7 @@ def spark_files(folder: Path) -> None:
     conf = {"conf": {"spark.sql.shuffle.partitions": "2"}}
     for batch in (0, 1):
         at = {"pieces": 1 + batch, "records": 1 + batch, "ended": False}
-        offset = {PUSHED: at, "catalog": {"version": 2}}
+        offset = {f"1 {PUSHED}": at, "catalog": {"version": 5}}
         text = "v1\n" + json.dumps(conf) + "\n" + json.dumps(offset)
         for path in ("offsets", "commits", "state/0/0", "state/0/1"):
             (folder / path).mkdir(parents=True, exist_ok=True)
@@ -73,17 +81,21 @@ def spark_files(folder: Path) -> None:
 @pytest.fixture
 def whole(tmp_path: Path) -> Path:
     """The folder of a job, with its checkpoint."""
-    opened = Opened(tmp_path, tmp_path / "cp")
-    pipeline = opened.pipeline
-    pipeline.register(QuerySpec("plain", QUERY), sink=str(tmp_path / "plain.ndjson"))
-    pipeline.register(QuerySpec("../../../evil", QUERY), sink="console")
-    pipeline._done, pipeline._horizon, pipeline._now = -1, 5, 0  # so that the next one waits
-    pipeline.register(QuerySpec("waits", QUERY))
+    begun(tmp_path, tmp_path / "cp").close()
+    driver = begun(tmp_path, tmp_path / "cp")
+    deployment = driver.deployment
+    (tmp_path / "names.ttl").write_text("".join(f'<x:{i}> <x:name> "{i}" .\n' for i in range(8)))
+    deployment.load(tmp_path / "names.ttl", None, None)
+    (tmp_path / "names.ttl").unlink()  # there is a copy
+    deployment.register(QuerySpec("plain", QUERY), sink=str(tmp_path / "plain.ndjson"))
+    deployment.register(QuerySpec("../../../evil", QUERY), sink="console")
+    deployment.registrations.settle(-1, [News(told={FILE: 5}, now=0)])  # so that the next one waits
+    deployment.register(QuerySpec("waits", QUERY))
     for i in range(4):
-        pipeline.pushed[1].push(f"{i}\t<x:a> <x:p> <x:b> .")
-    for sink in pipeline._open_sinks(pipeline.catalog.between(0, 2)):
+        driver.push_text(PUSHED, f"{i}\t<x:a> <x:p> <x:b> .")
+    for sink in deployment.stand(deployment.catalog.version):
         sink.write(1, [], content="0" * 40)
-    pipeline.close()
+    driver.close()
     spark_files(tmp_path / "cp" / "spark")
     return tmp_path
 
@@ -103,9 +115,10 @@ DAMAGES: list[Callable[[Path], object]] = [cut, garble, Path.unlink, lambda path
 
 def test_any_file_may_be_broken(whole: Path) -> None:
     opened = Opened(whole, whole / "cp")
-    wanted = opened.says()
-    opened.pipeline.close()
-    assert wanted == (["plain", "../../../evil", "waits"], [["waits"]], 2)
+    *wanted, pieces = opened.says()
+    opened.driver.close()
+    assert wanted[:2] == [["plain", "../../../evil", "waits"], [["waits"]]]
+    assert len(wanted[2]) == 8 and pieces == 2
     files = sorted(path.relative_to(whole / "cp") for path in (whole / "cp").rglob("*") if path.is_file())
     assert len(files) > 12
     refused = 0
@@ -123,14 +136,14 @@ def test_any_file_may_be_broken(whole: Path) -> None:
                 named = copy / file.parent if "spool" in file.parts else copy / file
                 assert str(named) in said or (file.name == "kelda.json" and "no kelda.json" in said), said
             else:
-                queries, waiting, pushed = again.says()
-                assert (queries, waiting) == wanted[:2], f"{damage} {file}"
+                *same, pushed = again.says()
+                assert same == wanted, f"{damage} {file}"
                 # Without the last files of Spark's log, more is taken again; never less.
                 more = 2 if file.parts[0] == "spark" else 0
                 # What was pushed last and not read yet may be cut off, as by the end of a process.
                 fewer = 2 if file.suffix == ".spool" else 0
-                assert wanted[2] - fewer <= pushed <= wanted[2] + more, f"{damage} {file}"
-                again.pipeline.close()
+                assert pieces - fewer <= pushed <= pieces + more, f"{damage} {file}"
+                again.driver.close()
             shutil.rmtree(copy)
     assert refused > 20
 
@@ -146,8 +159,8 @@ def test_names_without_content_are_what_a_power_failure_leaves(whole: Path, empt
     for name in emptied:
         (whole / "cp" / "spark" / name).write_bytes(b"")
     opened = Opened(whole, whole / "cp")
-    assert opened.pipeline.log.begun()[-1] == ("offsets/1" not in emptied)
-    opened.pipeline.close()
+    assert opened.driver.log.begun()[-1] == ("offsets/1" not in emptied)
+    opened.driver.close()
     lost = {path.relative_to(path.parents[1]).as_posix() for path in (whole / "cp" / "lost").rglob("[01]")}
     assert set(emptied) <= lost
 
@@ -155,46 +168,65 @@ def test_names_without_content_are_what_a_power_failure_leaves(whole: Path, empt
 @pytest.mark.parametrize("name", NAMES)
 def test_no_name_leaves_the_checkpoint(tmp_path: Path, name: str) -> None:
     checkpoint = tmp_path / "a" / "b" / "cp"
-    pipeline = Pipeline(streams(tmp_path), checkpoint)
-    pipeline.register(QuerySpec(name, QUERY), sink="console")
-    assert pipeline.queries == [name]
-    pipeline.close()
+    driver = begun(tmp_path, checkpoint)
+    driver.deployment.register(QuerySpec(name, QUERY), sink="console")
+    assert driver.deployment.queries == [name]
+    driver.close()
     (ledger,) = (checkpoint / "sinks").iterdir()
     assert ledger.is_file()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "file.tsnt"]
     assert [path.name for path in (tmp_path / "a").rglob("*evil*")] in ([], [ledger.name])
 
 
-def test_one_pipeline_at_a_time(tmp_path: Path) -> None:
-    first = Pipeline(streams(tmp_path), tmp_path / "cp")
+def test_one_driver_at_a_time(tmp_path: Path) -> None:
+    first = begun(tmp_path, tmp_path / "cp")
     first.run.flag.touch()  # it runs
     with pytest.raises(UsageError, match=f"held by pid {os.getpid()} on "):
-        Pipeline(streams(tmp_path), tmp_path / "cp")
+        begun(tmp_path, tmp_path / "cp")
     assert first.run.flag.exists()
     first.close()
     assert not first.run.flag.exists()
-    Pipeline(streams(tmp_path), tmp_path / "cp").close()
+    begun(tmp_path, tmp_path / "cp").close()
 
 
 def test_one_that_was_refused_holds_nothing(tmp_path: Path) -> None:
-    Pipeline(streams(tmp_path), tmp_path / "cp").close()
-    with pytest.raises(UsageError, match="another job"):
-        Pipeline(streams(tmp_path), tmp_path / "cp", shards=3)
-    Pipeline(streams(tmp_path), tmp_path / "cp").close()
+    begun(tmp_path, tmp_path / "cp").close()
+    with pytest.raises(UsageError, match=r"another way .shards was 2 and is 3."):
+        begun(tmp_path, tmp_path / "cp", shards=3)
+    begun(tmp_path, tmp_path / "cp").close()
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
 def test_a_disk_that_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    pipeline = Pipeline(streams(tmp_path), tmp_path / "cp")
+    driver = begun(tmp_path, tmp_path / "cp")
+    (tmp_path / "g.ttl").touch()
 
     def fails(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "fsync", fails)
-    with pytest.raises(EnvironmentProblem, match=rf"cannot write {tmp_path}/cp/.*: {os.strerror(number)}; "):
-        pipeline.register(QuerySpec("q", QUERY))
+    for change in (
+        lambda: driver.deployment.register(QuerySpec("q", QUERY)),
+        lambda: driver.deployment.load(tmp_path / "g.ttl", None, None),
+        lambda: driver.deployment.drop_stream(PUSHED),
+    ):
+        with pytest.raises(
+            EnvironmentProblem, match=rf"cannot write {tmp_path}/cp/.*: {os.strerror(number)}; "
+        ):
+            change()
     monkeypatch.undo()
-    pipeline.close()
+    driver.close()
+
+
+def test_a_batch_is_read_again_with_a_stream_that_is_dropped_by_now(whole: Path) -> None:
+    driver = begun(whole, whole / "cp")
+    driver.drop_stream(PUSHED)
+    driver.close()
+    again = begun(whole, whole / "cp")  # its last batch was begun before
+    assert [source.iri for source in again.deployment.streams.values()] == [FILE]
+    begin, end = (again.log.find(batch, f"1 {PUSHED}") for batch in (0, 1))
+    assert len(again._here[1].pieces(begin, end)) == 1
+    again.close()
 
 
 def test_the_command_line_says_a_line(

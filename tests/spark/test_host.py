@@ -27,8 +27,21 @@ from kelda.shards.parcel import cut, pack, unpack
 from kelda.shards.planner import Planner
 from kelda.shards.setup import Setup
 from kelda.shards.shard import Outcome
+from kelda.spark import client
 from kelda.spark import host as hosts
-from kelda.spark.host import NEW, TICKET, AtHost, Host, ParcelsGone, Reply, Run, Stamp, ToldGone, new_ticket
+from kelda.spark.client import AtHost, Host, new_ticket
+from kelda.spark.host_wire import (
+    NEW,
+    TICKET,
+    ParcelsGone,
+    Reply,
+    Stamp,
+    ToldGone,
+    hosts_folder,
+    outcome_of,
+)
+from kelda.spark.run import Run
+from tests.shards.local import declare
 from tests.shards.worlds import PREFIX, event
 
 TEXT = PREFIX + "SELECT ?x ?y { STREAM :a [RANGE 5ms] { ?x :p ?y } }"
@@ -39,11 +52,12 @@ class Work:
     """One shard's batches, and the state store's side of the bargain."""
 
     def __init__(self, folder: Path) -> None:
-        setup = Setup((StreamSource("http://ex/a", ""),))
+        setup = Setup()
         self.run = Run("0123456789abcdef", setup, str(folder))
         self.planner = Planner(setup)
+        declared = declare(self.planner, [StreamSource("http://ex/a", "a.tsnt")])
         ops = [self.planner.plan(QuerySpec("q", TEXT))]
-        CatalogFolder(self.run.catalog).add(ops)
+        CatalogFolder(self.run.catalog).add([*declared, *ops])
         self.planner.route(ops)
         self.planner.stand(ops)
         self.segments: dict[int, tuple[int, bytes]] = {}
@@ -68,8 +82,8 @@ class Work:
 
 def told(work: Work, reply: Reply) -> Outcome:
     """What the host has to say, asked for as the driver does it."""
-    path = str(hosts.hosts_folder(work.run) / f"{os.getpid()}-0.sock")
-    number, outcome = hosts.outcome_of(AtHost(0, path, reply.stamp).fetch(work.run))
+    path = str(hosts_folder(work.run) / f"{os.getpid()}-0.sock")
+    number, outcome = outcome_of(AtHost(0, path, reply.stamp).fetch(work.run))
     assert number == 0 and isinstance(outcome, Outcome)
     return outcome
 
@@ -261,11 +275,11 @@ def test_errors_come_back_as_they_were(work: Work) -> None:
 
 
 def test_connections_of_earlier_runs_are_let_go(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hosts, "_hosts", {("an-earlier-run", 0): None})
-    host = hosts.host_of(work.run, 0)
-    assert hosts.host_of(work.run, 0) is host
-    assert hosts.host_of(work.run, 0, anew=True) is not host
-    assert list(hosts._hosts) == [(work.run.id, 0)]
+    monkeypatch.setattr(client, "_hosts", {("an-earlier-run", 0): None})
+    host = client.host_of(work.run, 0)
+    assert client.host_of(work.run, 0) is host
+    assert client.host_of(work.run, 0, anew=True) is not host
+    assert list(client._hosts) == [(work.run.id, 0)]
 
 
 def test_a_host_is_asked_for_nothing_else(work: Work) -> None:

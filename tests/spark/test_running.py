@@ -1,4 +1,4 @@
-"""A pipeline that runs on: queries come, go, pause and move, hosts are killed, and it is started again.
+"""An engine that runs on: queries come, go, pause and move, hosts are killed, and it is started again.
 
 The reference evaluator is told the same at the same places of the streams, and says what is expected.
 """
@@ -12,15 +12,18 @@ from pathlib import Path
 
 import pytest
 
+import kelda
 from kelda.engine.answer import Answer
 from kelda.engine.reference import ReferenceEvaluator
 from kelda.errors import UsageError
 from kelda.io.job import QuerySpec, StreamSource
 from kelda.lang import parse
 from kelda.lang.algebra import Output
-from kelda.spark.pipeline import Batch, Pipeline
+from kelda.shards.deployment import Batch
+from kelda.shards.setup import Setup
+from kelda.spark.driver import SparkDriver
 from tests.shards.worlds import PREFIX, event
-from tests.spark.scene import MASTER, PATIENCE, hosts, sockets, until
+from tests.spark.scene import MASTER, PATIENCE, committed, driver_of, hosts, sockets, until
 
 A, B = "http://ex/a", "http://ex/b"
 JOINED = PREFIX + "SELECT ?x ?y ?z { STREAM :a [RANGE 8ms] { ?x :p ?y } STREAM :b [TRIPLES 4] { ?x :q ?z } }"
@@ -29,7 +32,7 @@ COUNTED = PREFIX + "SELECT (COUNT(*) AS ?n) { STREAM :a [RANGE 5ms] { ?x :p ?y }
 
 
 class Twins:
-    """A pipeline over two streams that are pushed, and a reference evaluator beside it."""
+    """An engine with two streams that are pushed, and a reference evaluator beside it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -37,38 +40,34 @@ class Twins:
         for stream in (A, B):
             self.reference.add_stream(stream, from_start=True)
         self.expected: list[Answer] = []
-        self.batches: dict[int, list[Answer]] = {}  # by number: one that was not committed comes again
+        self.found: list[Answer] = []
         self.time = 0
         self.begin()
+        for stream in (A, B):
+            self.engine.stream(stream)
 
     def begin(self) -> None:
         """Start, or start again with the same folder."""
-        streams = [StreamSource(stream, "push:", "tsnt") for stream in (A, B)]
-        self.pipeline = Pipeline(streams, self.folder / "checkpoint", shards=2, take=self.take)
+        self.engine = kelda.connect(MASTER, checkpoint=self.folder / "checkpoint", shards=2)
 
-    def take(self, batch: Batch) -> None:
-        self.batches[batch.id] = batch.answers
-
-    @property
-    def found(self) -> list[Answer]:
-        return [answer for answers in self.batches.values() for answer in answers]
-
-    def register(self, name: str, text: str, sink: str | None = None) -> None:
-        spec = QuerySpec(name, text, output="changes")
+    def register(self, name: str, text: str, sink: str | None = None) -> kelda.Query:
         self.reference.register(name, parse(text), output=Output.CHANGES)
-        self.pipeline.register(spec, sink=sink)
+        return self.engine.register(text, name=name, output="changes", sink=sink)
 
     def say(self, count: int) -> None:
         """So many more elements on both streams; back when all is answered."""
         times = range(self.time + 1, self.time + count + 1)
         self.time += count
-        for number, (stream, letter) in enumerate(((A, "p"), (B, "q"))):
+        for iri, letter in ((A, "p"), (B, "q")):
             events = [event(t, f"n{t * t % 5}", letter, t % 7) for t in times]
-            self.expected += self.reference.push(stream, events)
-            self.expected += self.reference.heartbeat(stream, self.time)
-            self.pipeline.pushed[number].push(events)
-            self.pipeline.pushed[number].heartbeat(self.time)
-        until(lambda: self.pipeline.figures.stream_time == self.time, f"{self.time} ms answered")
+            self.expected += self.reference.push(iri, events)
+            self.expected += self.reference.heartbeat(iri, self.time)
+            stream = self.engine.stream(iri)
+            stream.push(events)
+            stream.heartbeat(self.time)
+        assert self.engine.flush(PATIENCE), f"{self.time} ms answered"
+        for query in self.engine.queries:
+            self.found += query.results()
 
     def agree(self) -> None:
         assert lines(self.found) == lines([a for a in self.expected if a.query != "joined"])
@@ -83,15 +82,14 @@ def test_a_day_in_the_life(tmp_path: Path) -> None:
     twins = Twins(tmp_path)
     sink = tmp_path / "joined.ndjson"
     twins.register("joined", JOINED, sink=str(sink))
-    twins.pipeline.start(MASTER, to_the_end=False)
-    try:
+    with twins.engine as engine:
+        engine.start()
         twins.say(5)
         processes = hosts()
         assert sorted(processes.values()) == [0, 1]
 
         # Registered while nothing happens: from the next element on.
-        twins.register("each", EACH)
-        twins.register("counted", COUNTED)
+        each, counted = twins.register("each", EACH), twins.register("counted", COUNTED)
         twins.say(5)
         twins.agree()
         assert {a.query for a in twins.found} == {"each", "counted"}
@@ -102,64 +100,72 @@ def test_a_day_in_the_life(tmp_path: Path) -> None:
         os.kill(killed, signal.SIGKILL)
         twins.say(7)
         twins.agree()
-        assert twins.pipeline.figures.rebuilt == 1
+        assert engine.figures.rebuilt == 1
         assert sorted(hosts().values()) == [0, 1] and killed not in hosts()
 
         # Paused: silent. Then what has changed meanwhile, at once.
-        twins.pipeline.pause("each")
+        each.pause()
         twins.reference.pause("each")
+        assert each.state == "paused"
         silent = len([a for a in twins.found if a.query == "each"])
         twins.say(6)
         assert len([a for a in twins.found if a.query == "each"]) == silent
-        twins.pipeline.pause("each", False)
+        each.resume()
         twins.reference.pause("each", False)
+        assert each.state == "running"
 
         # Moved: the other shard warms up, then answers.
-        place = twins.pipeline.planner.placed["counted"]
-        twins.pipeline.move("counted", 1 - place)
+        placed = engine._deployment.planner.placed
+        place = placed["counted"]
+        counted.move(1 - place)
         for _ in range(4):
             twins.say(3)
         twins.agree()
-        assert twins.pipeline.planner.placed["counted"] == 1 - place
-        assert f"(shard {1 - place})" in twins.pipeline.explain("counted")
+        assert placed["counted"] == 1 - place
+        assert f"(shard {1 - place})" in counted.explain()
 
         # Dropped.
-        twins.pipeline.drop("each")
+        each.stop()
         twins.reference.drop("each")
         twins.say(3)
         twins.agree()
         with pytest.raises(UsageError, match="no query named 'each'"):
-            twins.pipeline.explain("each")
+            each.explain()
 
-        figures = json.loads(twins.pipeline.figures.json())
+        figures = json.loads(engine.figures.json())
         assert figures["events"] == 2 * twins.time and figures["stream_time"] == twins.time
         assert figures["answers"] > 0 and figures["segments"] > 0 and len(figures["shard_seconds"]) == 2
         assert figures["late"] == figures["rejected"] == 0
-    finally:
-        twins.pipeline.stop()
+        until(lambda: committed(engine), "the last batch is committed")
     until(lambda: not hosts(), "hosts end with their run", 3.0)
-    assert sockets(twins.pipeline.run.id) == []
+    assert sockets(driver_of(engine).run.id) == []
 
     # The next day: the queries are there, with their sinks, and go on.
     twins.begin()
-    assert sorted(twins.pipeline.queries) == ["counted", "joined"]
-    twins.pipeline.start(MASTER, to_the_end=False)
-    try:
+    with twins.engine as engine:
+        assert [(q.name, q.sink) for q in engine.queries] == [("joined", str(sink)), ("counted", None)]
+        engine.start()
+        assert engine.flush(PATIENCE), "nothing new was pushed"
         twins.say(4)
         twins.register("each", EACH)
         twins.say(4)
-        for reader in twins.pipeline.pushed.values():
-            reader.end()
-        for stream in (A, B):
-            twins.expected += twins.reference.end(stream)
-        assert twins.pipeline.wait(PATIENCE), "it ends when all streams have"
-    finally:
-        twins.pipeline.stop()
+        for iri in (A, B):
+            engine.stream(iri).end()
+            twins.expected += twins.reference.end(iri)
+        assert engine.wait(PATIENCE), "it ends when all streams have"
+        for query in engine.queries:
+            twins.found += query.results()
     twins.agree()
     written = [line for line in sink.read_text().splitlines() if line]
     assert sorted(written) == sorted(a.to_json() for a in twins.expected if a.query == "joined")
     assert len(written) > 20
     until(lambda: not hosts(), "hosts end with their run", 3.0)
+
+    # On the third day nothing is left to do.
+    twins.begin()
+    with twins.engine as engine:
+        engine.start()
+        assert engine.wait(PATIENCE)
 
 
 COMING = PREFIX + "SELECT ?x ?y { STREAM :a [RANGE 9ms] { ?x :r ?y } STREAM :b [RANGE 20ms] { ?z :s%d ?y } }"
@@ -175,12 +181,9 @@ def test_queries_that_come_while_files_are_read_ahead(tmp_path: Path) -> None:
         # Twice as far in the same part of its file: elements wait for the clock.
         B: [event(2 * t, f"n{t % 4}", f"s{t % 3}", t % 7) for t in range(1, count)],
     }
-    streams = []
     for iri, events in said.items():
-        path = tmp_path / f"{iri[-1]}.tsnt"
         text = [f"{e.time}\t{q.subject} {q.predicate} {q.object} .\n" for e in events for q in e.quads]
-        path.write_text("".join(text))
-        streams.append(StreamSource(iri, str(path)))
+        (tmp_path / f"{iri[-1]}.tsnt").write_text("".join(text))
     coming = {1: "c0", 2: "c1", 5: "c2"}
     found: list[Answer] = []
     clocks: dict[str, int] = {}  # of the batch before the first in which a query stood
@@ -189,22 +192,25 @@ def test_queries_that_come_while_files_are_read_ahead(tmp_path: Path) -> None:
     def take(batch: Batch) -> None:
         nonlocal clock
         found.extend(batch.answers)
-        for name in pipeline.planner.standing:
+        for name in deployment.planner.standing:
             clocks.setdefault(name, clock)
         clock = min(news.now for news in batch.news)
         if name := coming.get(batch.id):
-            pipeline.register(QuerySpec(name, COMING % int(name[1]), output="changes"))
+            deployment.register(QuerySpec(name, COMING % int(name[1]), output="changes"))
 
-    pipeline = Pipeline(streams, tmp_path / "checkpoint", shards=2, batch_events=40, take=take)
-    pipeline.register(
+    driver = SparkDriver(Setup(shards=2), tmp_path / "checkpoint", master=MASTER, batch_events=40, take=take)
+    deployment = driver.deployment
+    for iri in said:
+        driver.add_stream(StreamSource(iri, str(tmp_path / f"{iri[-1]}.tsnt")))
+    deployment.register(
         QuerySpec("counted", PREFIX + "SELECT (COUNT(*) AS ?n) { STREAM :a [RANGE 5ms] { ?x :r ?y } }")
     )
-    pipeline.start(MASTER)
-    assert pipeline._ahead
     try:
-        assert pipeline.wait(PATIENCE)
+        driver.start()
+        assert driver._ahead
+        assert driver.wait(PATIENCE)
     finally:
-        pipeline.stop()
+        driver.stop()
     assert set(clocks) == {"counted", *coming.values()} and 0 < clocks["c0"] < clocks["c2"] < count
 
     for name in coming.values():

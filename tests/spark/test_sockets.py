@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kelda.spark.pipeline import Pipeline
 
 from kelda.errors import KeldaError, QueryError, UsageError, WireError
-from kelda.io.job import StreamSource
 from kelda.io.private import check_private, make_private, tighten
 from kelda.io.sources.push import BusyError
+from kelda.shards.checkpoint import Checkpoint
+from kelda.shards.setup import Setup
 from kelda.spark import sockets
 from kelda.spark.remote import Door, RemoteReader
 from kelda.spark.sockets import accept, answer, ask, connect, listen, receive, user_of
@@ -73,19 +73,21 @@ def test_a_folder_that_another_user_made_first_is_refused(tmp_path: Path) -> Non
 
 
 def test_checkpoints_are_closed_to_others(tmp_path: Path) -> None:
-    source = StreamSource("http://ex/s", "push:", format="tsnt")
-    Pipeline([source], tmp_path / "new")
+    def opened(folder: Path) -> None:
+        Checkpoint(folder, Setup(), "spark").close()
+
+    opened(tmp_path / "new")
     assert mode(tmp_path / "new") == 0o700
     for kept in (tmp_path / "new", tmp_path / "empty"):
         kept.mkdir(exist_ok=True)
         kept.chmod(0o755)
-        Pipeline([source], kept)
+        opened(kept)
         assert mode(kept) == 0o700
     (tmp_path / "mine").mkdir(mode=0o755)
     (tmp_path / "mine" / "letter").touch()
     (tmp_path / "mine").chmod(0o755)
     with pytest.raises(UsageError, match="not a checkpoint"):
-        Pipeline([source], tmp_path / "mine")
+        opened(tmp_path / "mine")
     assert mode(tmp_path / "mine") == 0o755, "a folder that is none of ours stays as it is"
 
 
