@@ -61,7 +61,7 @@ def test_every_index_is_there() -> None:
     assert shared["rows of leaf 0"].bytes >= 500 * 8 * 2
     assert "index of leaf 0 by ?y: " in evaluator.say("join")
     names = {held.name for held in evaluator.memory() if held.owner == "count"}
-    assert "group on ?y: groups" in names and "group on ?y: aggregates" in names
+    assert "group on ?y: groups" in names and "group on ?y: rows" in names
 
 
 def test_nothing_counts_twice() -> None:
