@@ -330,12 +330,12 @@ def distinct(rows, changes):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _emit_pairs(left, right, keys, left_touched, right_touched, right_only, t, out, n):  # type: ignore[no-untyped-def]
+def _emit_pairs(a_slots, b_slots, k_slots, touched, right_only, now, t, out, n):  # type: ignore[no-untyped-def]
     """Weight after minus weight before of every pair of which at least one row has changed."""
-    now = keys.counters[INSTANTS]
-    a_slots, b_slots, k_slots, width = left.slots, right.slots, keys.slots, left.slots.shape[1] - FIELDS
+    a_touched, b_touched = touched
     time, weight, values = out
-    for a in left_touched:
+    width = a_slots.shape[1] - FIELDS
+    for a in a_touched:
         after, before = a_slots[a, WEIGHT], a_slots[a, BEFORE]
         if after == before:
             continue
@@ -351,7 +351,7 @@ def _emit_pairs(left, right, keys, left_touched, right_touched, right_only, t, o
                     values[width + c, n] = b_slots[b, FIELDS + right_only[c]]
                 n += 1
             b = b_slots[b, NEXT]
-    for b in right_touched:
+    for b in b_touched:
         change = b_slots[b, WEIGHT] - b_slots[b, BEFORE]
         if change == 0:
             continue
@@ -408,8 +408,8 @@ def join(left, right, keys, left_changes, right_changes, left_on, right_on, righ
             if n + most > limit:
                 return _first(out, n), False
             out = _grown(out, n, most, limit)
-        a_all, b_all = a_touched[:a_changed], b_touched[:b_changed]
-        n = _emit_pairs(left, right, keys, a_all, b_all, right_only, t, out, n)
+        touched = (a_touched[:a_changed], b_touched[:b_changed])
+        n = _emit_pairs(a_slots, b_slots, k_slots, touched, right_only, now, t, out, n)
         for k in range(a_changed):
             if a_slots[a_touched[k], WEIGHT] == 0:
                 key = _unlink(left, keys, a_touched[k], LEFT)
@@ -424,36 +424,35 @@ def join(left, right, keys, left_changes, right_changes, left_on, right_on, righ
 
 
 @helper
-def _put_row(out, n, t, weight, left, a):  # type: ignore[no-untyped-def]
-    """Write a row as row n of the output."""
-    out.time[n] = t
-    out.weight[n] = weight
-    for c in range(left.slots.shape[1] - FIELDS):
-        out.values[c, n] = left.slots[a, FIELDS + c]
-
-
-@helper
-def _emit_shown(left, keys, left_touched, keys_touched, keep_matched, t, out, n):  # type: ignore[no-untyped-def]
+def _emit_shown(a_slots, k_slots, touched, keep_matched, now, t, out, n):  # type: ignore[no-untyped-def]
     """Weight after minus weight before of left rows that changed or whose key gained or lost its match."""
-    now = keys.counters[INSTANTS]
-    for key in keys_touched:
-        shown = (keys.slots[key, WEIGHT] > 0) == keep_matched
-        if shown == ((keys.slots[key, BEFORE] > 0) == keep_matched):
+    a_touched, k_touched = touched
+    time, weight, values = out
+    width = a_slots.shape[1] - FIELDS
+    for key in k_touched:
+        shown = (k_slots[key, WEIGHT] > 0) == keep_matched
+        if shown == ((k_slots[key, BEFORE] > 0) == keep_matched):
             continue
-        a = keys.slots[key, LEFT]
+        a = k_slots[key, LEFT]
         while a != 0:
-            w = left.slots[a, WEIGHT] if shown else -_before(left.slots, a, now)
+            w = a_slots[a, WEIGHT] if shown else -_before(a_slots, a, now)
             if w != 0:
-                _put_row(out, n, t, w, left, a)
+                time[n] = t
+                weight[n] = w
+                for c in range(width):
+                    values[c, n] = a_slots[a, FIELDS + c]
                 n += 1
-            a = left.slots[a, NEXT]
-    for a in left_touched:
-        key = left.slots[a, KEY]
-        shown = (keys.slots[key, WEIGHT] > 0) == keep_matched
-        shown_before = (keys.slots[key, BEFORE] > 0) == keep_matched
-        w = left.slots[a, WEIGHT] - left.slots[a, BEFORE]
+            a = a_slots[a, NEXT]
+    for a in a_touched:
+        key = a_slots[a, KEY]
+        shown = (k_slots[key, WEIGHT] > 0) == keep_matched
+        shown_before = (k_slots[key, BEFORE] > 0) == keep_matched
+        w = a_slots[a, WEIGHT] - a_slots[a, BEFORE]
         if shown and shown_before and w != 0:
-            _put_row(out, n, t, w, left, a)
+            time[n] = t
+            weight[n] = w
+            for c in range(width):
+                values[c, n] = a_slots[a, FIELDS + c]
             n += 1
     return n
 
@@ -498,7 +497,8 @@ def antijoin(left, keys, left_changes, right_changes, left_on, right_on, keep_ma
             if n + most > limit:
                 return _first(out, n), False
             out = _grown(out, n, most, limit)
-        n = _emit_shown(left, keys, a_touched[:a_changed], k_touched[:k_changed], keep_matched, t, out, n)
+        touched = (a_touched[:a_changed], k_touched[:k_changed])
+        n = _emit_shown(a_slots, k_slots, touched, keep_matched, now, t, out, n)
         for k in range(a_changed):
             if a_slots[a_touched[k], WEIGHT] == 0:
                 _unlink(left, keys, a_touched[k], LEFT)
