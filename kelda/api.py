@@ -15,7 +15,8 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -25,7 +26,7 @@ from kelda.engine.block import Block
 from kelda.engine.oneshot import Result
 from kelda.engine.report import Report
 from kelda.engine.stopped import Stopped
-from kelda.errors import QueryStopped, UsageError
+from kelda.errors import KeldaError, QueryStopped, UsageError
 from kelda.io.inbox import Callback, Inbox
 from kelda.io.instants import Instants
 from kelda.io.job import QuerySpec, StreamSource
@@ -122,7 +123,8 @@ class Engine:
         self._queries: dict[str, Query] = {}
         self._lock = threading.RLock()
         self._closed = False
-        self._watchers: list[Any] = []
+        self._failed = False  # and whoever waited for it was told
+        self._watchers: tuple[Callable[[Batch], None], ...] = ()
 
     def __enter__(self) -> Engine:
         return self
@@ -354,12 +356,22 @@ class Engine:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until all streams have ended, or time is up (False). Raises what went wrong."""
-        return self._driver.wait(timeout)
+        with self._noting_failure():
+            return self._driver.wait(timeout)
 
     def flush(self, timeout: float | None = None) -> bool:
         """Until all that was pushed before has been answered, as far as it is complete, or time is up
         (False). Raises what went wrong."""
-        return self._driver.flush(timeout)
+        with self._noting_failure():
+            return self._driver.flush(timeout)
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except KeldaError:
+            self._failed = True
+            raise
 
     def stop(self) -> None:
         """Stop. Without a checkpoint the streams that are pushed end first, so that their last instants are
@@ -369,7 +381,7 @@ class Engine:
                 return
             self._closed = True
         try:
-            if not self._lasts:
+            if not self._lasts and not self._failed:
                 self._end_pushed()
         finally:
             try:
@@ -387,6 +399,11 @@ class Engine:
                 self._driver.end(stream.iri)
         if self._driver.running:
             self._driver.flush()
+
+    def watch(self, watcher: Callable[[Batch], None]) -> None:
+        """Call `watcher` with each batch that was read from streams and answered, before it is committed:
+        what was read, late, rejected, and how many answers there were."""
+        self._watchers = (*self._watchers, watcher)
 
     @property
     def figures(self) -> Figures:
@@ -434,15 +451,15 @@ class Engine:
             if query.unread > self._max_unread:
                 self._overdue.add(query)
 
-    def _told(self, batch: Batch) -> None:
-        for watch in self._watchers:
-            watch(batch)
-
     def _taken(self, batch: Batch) -> None:
         """A batch on Spark."""
         self._deliver(batch.blocks)
         self._told(batch)
         self._outbox.deliver()
+
+    def _told(self, batch: Batch) -> None:
+        for watcher in self._watchers:
+            watcher(batch)
 
     def _check_readers(self) -> None:
         """Nobody reads: rather no more input than answers without end."""

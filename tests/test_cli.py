@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 
 import pytest
-from kelda.cli.progress import RunProgress
 from pyoxigraph import Literal, NamedNode, Triple
 from typer.testing import CliRunner
 
@@ -23,12 +22,16 @@ from kelda import __version__
 from kelda.cli import values
 from kelda.cli.app import app
 from kelda.cli.query import how_to_go_on
+from kelda.cli.watch import Watch
 from kelda.doctor import find_java
 from kelda.engine.answer import Answer
 from kelda.errors import InputError, KeldaError, UsageError
+from kelda.io.job import StreamSource
 from kelda.io.tables import short, short_iri
 from kelda.io.values import duration, term_text
 from kelda.rdf.event import Reject
+from kelda.shards.shard import News
+from tests.io.fake_engine import FakeBatch, FakeEngine
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -36,7 +39,7 @@ STREAM = f"http://example.org/sightings={EXAMPLES / 'sightings.tsnt'}"
 FLOOR = f"http://example.org/floor={EXAMPLES / 'floor.ttl'}"
 
 
-def query(*arguments: str | Path, runner: str = "reference"):
+def query(*arguments: str | Path, runner: str = "inprocess"):
     """`kelda query … --runner reference`, in this process."""
     return CliRunner().invoke(app, ["query", *map(str, arguments), "--runner", runner])
 
@@ -252,6 +255,8 @@ def test_no_java_says_what_to_install():
         EXAMPLES / "in-the-lab.rq",
         "--stream",
         STREAM,
+        "--runner",
+        "spark",
         env={**os.environ, "JAVA_HOME": "/nowhere"},
     )
     assert code == 5 and "JDK" in said
@@ -294,9 +299,8 @@ def test_interrupt_is_130_and_says_what_was_done(tmp_path, runner):
 
 
 def test_who_stops_a_run_is_told_how_to_go_on():
-    assert how_to_go_on(Path("state"), "spark").endswith("goes on from there, with what state keeps")
-    assert "with --checkpoint DIR it would" in how_to_go_on(None, "spark")
-    assert "with --runner spark and --checkpoint DIR" in how_to_go_on(None, "inprocess")
+    assert how_to_go_on(Path("state")).endswith("goes on from there, with what state keeps")
+    assert "with --checkpoint DIR it would" in how_to_go_on(None)
 
 
 def test_a_closed_pipe_is_no_tragedy():
@@ -314,7 +318,11 @@ def test_a_closed_pipe_is_no_tragedy():
         (["--stream", STREAM, "--stream", STREAM], "given twice"),
         (["--stream", STREAM, "--lateness", "soon"], "not a duration"),
         (["--stream", STREAM, "--param", "x=1"], "no query has the parameter $x"),
-        (["--stream", STREAM, "--checkpoint", "c"], "--runner spark"),
+        (["--stream", STREAM, "--shards", "2"], "--shards is for --runner spark"),
+        (["--stream", STREAM, "--master", "local[2]"], "--master is for --runner spark"),
+        (["--stream", STREAM, "--sink", "foo"], "cannot tell what kind of sink"),
+        (["--stream", STREAM, "--sink", "a.nq"], "write a CONSTRUCT query"),
+        (["--stream", STREAM, "--sink", "a.csv", "--sink", "b.csv"], "given twice"),
         (["--stream", STREAM, "--checkpoint", "c", "--format", "json"], "ndjson"),
         (["--stream", STREAM, "--t0", "noon"], "not a time"),
         (["--stream", STREAM, "--graph", "http://example.org/g=missing.ttl"], "missing.ttl"),
@@ -428,16 +436,95 @@ def test_short_terms():
 
 def test_progress_shows_part_rate_and_time_left():
     now = [0.0]
-    shown = RunProgress(1000, io.StringIO(), show=True, clock=lambda: now[0])
+    watch = Watch(io.StringIO(), show=True, clock=lambda: now[0])
+    engine = FakeEngine()
+    watch.begin(engine, [StreamSource("http://s", str(EXAMPLES / "sightings.tsnt"))])
+    size = (EXAMPLES / "sightings.tsnt").stat().st_size
     now[0] = 20.0  # the start took a while; that is not reading
-    shown.read("http://s", 0, 0)
+    (told,) = engine.watchers
+    told(FakeBatch([News({"http://s": (0, 0)})]))
+    watch.look()
     now[0] = 30.0
-    shown.read("http://s", 50, 250)
-    assert shown.stderr.getvalue() == " 25%  50 events  5/s  0:30 left\n"
-    shown.rejected(Reject("f", 3, "broken", "…"))
-    shown.late("http://s", 2)
+    rejects = (Reject("f", 3, "broken", "…"),)
+    told(FakeBatch([News({"http://s": (50, size // 4)}, {"http://s": 2}, rejects)]))
+    watch.look()
+    assert watch.stderr.getvalue() == " 25%  50 events  5/s  0:30 left  batch 0 ms  state 0.0 MB\n"
     expected = "1 answer, 50 events, 1 reject (first: f, line 3: broken), 2 late (2 on <http://s>"
-    assert shown.summary(1).startswith(expected)
+    assert watch.summary(1).startswith(expected)
+
+
+# ------------------------------------------------------------------- in this process, and to the end
+
+
+SEEN = "<http://example.org/{}> <http://example.org/seenIn> <http://example.org/lab> ."
+
+
+@pytest.fixture
+def sightings(tmp_path):
+    path = tmp_path / "s.tsnt"
+    path.write_text("".join(f"{1000 * i}\t{SEEN.format(i)}\n" for i in range(40)))
+    return path
+
+
+def asked(sightings, *arguments):
+    """`kelda query` as it is without a runner."""
+    given = ["query", EXAMPLES / "in-the-lab.rq", "--stream", f"http://example.org/sightings={sightings}"]
+    return CliRunner().invoke(app, [*map(str, given), "--format", "ndjson", *map(str, arguments)])
+
+
+def test_it_runs_in_this_process_unless_spark_is_asked_for(sightings, monkeypatch):
+    monkeypatch.setattr("kelda.cli.driving.require_java", lambda: pytest.fail("Spark is wanted"))
+    assert len(asked(sightings).stdout.splitlines()) == 40
+    for on_spark in (["--runner", "spark"], ["--master", "local[2]"], ["--shards", "2"]):
+        with pytest.raises(pytest.fail.Exception, match="Spark is wanted"):
+            raise asked(sightings, *on_spark).exception
+
+
+@pytest.mark.parametrize("kind", ["{}", "replay:{}?speed=1000", "folder:{}"])
+def test_any_address_is_read_in_this_process(sightings, kind):
+    path = sightings.parent if "folder" in kind else sightings
+    found = asked(kind.format(path), "--stream-format", "tsnt")
+    assert found.exit_code == 0, (found.output, found.exception)
+    assert len(found.stdout.splitlines()) == 40
+
+
+def test_a_run_goes_on_from_its_checkpoint(sightings, tmp_path):
+    out, state = tmp_path / "answers.ndjson", tmp_path / "state"
+    slow = [f"replay:{sightings}?speed=8", "--checkpoint", state, "--out", out]
+
+    def press() -> None:
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not (out.exists() and out.stat().st_size):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    stopped = asked(*slow)
+    assert stopped.exit_code == 130, (stopped.output, stopped.exception)
+    answers = int(stopped.stderr.splitlines()[-2].partition(" ")[0])
+    assert 0 < answers == len(out.read_text().splitlines()) < 40
+    assert asked(*slow).exit_code == 0
+    assert [json.loads(line)["time"] for line in out.read_text().splitlines()] == list(range(0, 40_000, 1000))
+    assert asked(*slow).exit_code == 0
+    assert len(out.read_text().splitlines()) == 40, "there was nothing more to answer"
+    text = (EXAMPLES / "in-the-lab.rq").read_text()
+    other = CliRunner().invoke(app, ["query", "-e", text, "--stream", STREAM, "--checkpoint", str(state)])
+    assert "belongs to another job" in str(other.exception)
+
+
+def test_answers_can_go_to_a_sink(sightings, tmp_path):
+    sink = tmp_path / "answers.csv"
+    for _ in range(2):
+        found = asked(sightings, "--sink", sink, "--checkpoint", tmp_path / "state")
+        assert found.exit_code == 0, (found.output, found.exception)
+        assert found.stdout == ""
+        assert len(sink.read_text().splitlines()) == 41
+    both = ["-e", (EXAMPLES / "in-the-lab.rq").read_text(), "--sink"]
+    assert "--sink NAME=SINK" in str(asked(sightings, *both, "x.csv").exception)
+    found = asked(sightings, *both, f"in-the-lab={tmp_path / 'some.ndjson'}")
+    assert len(found.stdout.splitlines()) == 40
+    assert found.stderr.startswith("80 answers, 40 events")
+    assert len((tmp_path / "some.ndjson").read_text().splitlines()) == 40
 
 
 # ---------------------------------------------------------------------------------- on Spark
@@ -605,7 +692,7 @@ def test_everything_is_checked_before_spark_starts(stream, says, monkeypatch):
     def start(*_: object, **__: object) -> None:
         pytest.fail("Spark was started")
 
-    monkeypatch.setattr("kelda.spark.pipeline.session", start)
+    monkeypatch.setattr("kelda.spark.driver.session", start)
     monkeypatch.setattr("kelda.doctor.require_java", lambda: None)
     given = f"http://example.org/sightings={stream}"
     result = query(EXAMPLES / "in-the-lab.rq", "--stream", given, "--stream-format", "tsnt", runner="spark")
@@ -614,7 +701,7 @@ def test_everything_is_checked_before_spark_starts(stream, says, monkeypatch):
 
 
 def test_a_mapping_that_is_wrong_is_refused_before_spark_starts(tmp_path, monkeypatch):
-    monkeypatch.setattr("kelda.spark.pipeline.session", lambda *_: pytest.fail("Spark was started"))
+    monkeypatch.setattr("kelda.spark.driver.session", lambda *_: pytest.fail("Spark was started"))
     monkeypatch.setattr("kelda.doctor.require_java", lambda: None)
     (tmp_path / "s.csv").write_text("a,b\n1,2\n")
     (tmp_path / "m.yaml").write_text("sujet: x\n")

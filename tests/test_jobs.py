@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,10 +19,12 @@ from typer.testing import CliRunner
 
 from kelda.cli.app import app
 from kelda.cli.run import run
+from kelda.engine.answer import Answer
 from kelda.errors import InputError, KeldaError, QueryStopped, UsageError
 from kelda.io.requests import Ask
 from kelda.rdf.event import Reject
-from tests.io.fake_engine import FakeEngine, FakeWorld
+from kelda.shards.shard import News
+from tests.io.fake_engine import FakeBatch, FakeEngine, FakeWorld
 
 STREAM = "http://ex/s"
 TEXT = f"SELECT ?who {{ STREAM <{STREAM}> [RANGE 5s] {{ ?who <http://ex/in> <http://ex/%s> }} }}"
@@ -185,35 +189,39 @@ def test_ctrl_c_stops_it_and_says_how_to_go_on(world: FakeWorld, job: Path) -> N
     assert world.engines[job.parent / "state"].done[-1] == "stop"
 
 
-def ended(world: FakeWorld, job: Path, **figures: object) -> tuple[FakeEngine, Any]:
-    """A run of a job whose engine has these figures in the end."""
+def ended(world: FakeWorld, job: Path, *batches: FakeBatch, **more: object) -> tuple[FakeEngine, Any]:
+    """A run of a job whose engine brings these batches, and ends."""
     engine = world.engines[job.parent / "state"] = FakeEngine()
     engine.ends.wait = lambda timeout=None: True  # type: ignore[method-assign]
-    for name, value in figures.items():
-        if hasattr(engine.figures, name):
-            setattr(engine.figures, name, value)
-        else:
-            setattr(engine, name, value)
+    engine.batches = list(batches)
+    for name, value in more.items():
+        setattr(engine, name, value)
     return engine, kelda("run", job)
+
+
+BROKEN = (Reject("s.tsnt", 3, "broken", "nonsense"),)
 
 
 def test_the_summary_and_the_rejects(world: FakeWorld, job: Path) -> None:
     job.write_text(JOB.replace("batch_events", 'rejects = "out/rejects.ndjson"\nbatch_events'))
-    rejects = [Reject("s.tsnt", 3, "broken", "…")]
+    answers = [Answer("lab", 1, "+", boolean=True)] * 5
     _, result = ended(
-        world, job, answers=5, events=1000, rejected=1, rejects=rejects, late={STREAM: 2, "http://ex/t": 0}
+        world,
+        job,
+        FakeBatch([News({STREAM: (400, 10)}, {STREAM: 2}, BROKEN)], answers),
+        FakeBatch([News({STREAM: (600, 10)}, {"http://ex/t": 0})]),
     )
     assert result.exit_code == 0, (result.output, result.exception)
     said = result.stderr.splitlines()[-1]
     assert said.startswith(
-        "5 answers, 1,000 events, 1 reject (first: s.tsnt, line 3: broken), 2 late (2 on <http"
+        f"5 answers, 1,000 events, 1 reject (first: s.tsnt, line 3: broken), 2 late (2 on <{STREAM}>; "
     )
     assert json.loads((job.parent / "out" / "rejects.ndjson").read_text())["line"] == 3
 
 
 def test_strict_ends_at_a_record_that_cannot_be_read(world: FakeWorld, job: Path) -> None:
     job.write_text(JOB.replace("batch_events", "strict = true\nbatch_events"))
-    _, result = ended(world, job, rejected=1, rejects=[Reject("s.tsnt", 3, "broken", "nonsense")])
+    _, result = ended(world, job, FakeBatch([News(rejects=BROKEN)]))
     assert isinstance(result.exception, InputError)
     assert "s.tsnt, line 3: broken\n  nonsense" in str(result.exception)
 
@@ -321,3 +329,97 @@ def test_a_job_that_does_not_answer(world: FakeWorld, job: Path) -> None:
     engine.stop()
     assert engine.queries[0].state == "running"
     assert kelda("list", job).exit_code == 0 and engine.queries[0].state == "running"
+
+
+# ------------------------------------------------------------------------- with an engine that is one
+
+
+SLOW = """
+[engine]
+runner = "inprocess"
+checkpoint = "state"
+
+[[stream]]
+iri = "http://ex/s"
+source = "replay:s.tsnt?speed=20"
+
+[[query]]
+file = "lab.rq"
+sink = "lab.ndjson"
+"""
+
+
+@pytest.fixture
+def slow(job: Path) -> Path:
+    """A job that takes five seconds: an element of the lab or the hall every fifty milliseconds."""
+    lines = [
+        f"{1000 * i}\t<http://ex/{i}> <http://ex/in> <http://ex/{'hall' if i % 2 else 'lab'}> .\n"
+        for i in range(100)
+    ]
+    (job.parent / "s.tsnt").write_text("".join(lines))
+    job.write_text(SLOW)
+    return job
+
+
+def process(job: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", "from kelda.cli import main; main()", "run", str(job)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
+
+
+def lines_of(path: Path, least: int = 0) -> list[str]:
+    """What a sink holds, when it holds so much."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        lines = path.read_text().splitlines() if path.exists() else []
+        if len(lines) >= least:
+            return lines
+        time.sleep(0.02)
+    raise AssertionError(f"{path} has not so much")
+
+
+@pytest.mark.slow
+def test_a_job_that_is_killed_has_each_answer_once(slow: Path) -> None:
+    sink, hall = slow.parent / "lab.ndjson", slow.parent / "hall.ndjson"
+    for rounds in (5, 15, 25):
+        running = process(slow)
+        lines_of(sink, rounds)
+        if rounds == 5:
+            added = kelda("add", slow, slow.parent / "hall.rq", "--sink", hall)
+            assert added.exit_code == 0, (added.output, added.exception)
+            assert "from the next batch on" in added.stdout
+            assert json.loads(kelda("list", slow, "--json").stdout)["running"] is True
+        running.kill()
+        running.communicate()
+    assert kelda("pause", slow, "hall").stdout == "paused 'hall', for when the job runs again\n"
+    heard = len(lines_of(hall))
+    running = process(slow)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 0, said
+    assert [json.loads(line)["time"] for line in lines_of(sink)] == list(range(0, 100_000, 2000))
+    times = [json.loads(line)["time"] for line in lines_of(hall)]
+    assert heard == len(times) and times == list(range(times[0], times[-1] + 1, 2000))
+
+
+def test_a_job_that_is_stopped_by_ctrl_c_goes_on(slow: Path) -> None:
+    running = process(slow)
+    lines_of(slow.parent / "lab.ndjson", 5)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130, said
+    assert "goes on from there" in said and "Traceback" not in said
+    done = kelda("run", slow)
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert len(lines_of(slow.parent / "lab.ndjson")) == 50
+    job_with_other_stream = SLOW.replace("speed=20", "speed=30")
+    slow.write_text(job_with_other_stream)
+    assert "stays as it was declared" in str(kelda("run", slow).exception)
+
+
+def test_the_job_that_init_writes_runs(tmp_path: Path) -> None:
+    assert kelda("init", tmp_path / "job.toml").exit_code == 0
+    text = (tmp_path / "job.toml").read_text()
+    (tmp_path / "job.toml").write_text(text.replace('runner = "spark"', 'runner = "inprocess"'))
+    done = kelda("run", tmp_path / "job.toml")
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert "Laboratory" in done.stdout
+    assert len((tmp_path / "in-the-lab.ndjson").read_text().splitlines()) == 6

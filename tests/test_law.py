@@ -253,6 +253,7 @@ def test_whatever_comes_and_goes(
                 # Nothing may wait for its instant: whether it is sent was decided without the query.
                 for one in both:
                     one.beat(declared, newest)
+                has_begun = True
                 note(f"register q{count} {text}")
                 for one in both:
                     one.register(f"q{count}", text, output)

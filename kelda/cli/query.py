@@ -71,7 +71,7 @@ def answer_queries(
         engine = opened(settings, fixed_graphs=True)
         stack.callback(engine.stop)
         ask(engine, replace(wanted, streams=streams), paper)
-        watch.begin(engine)
+        watch.begin(engine, streams)
 
         def tick() -> None:
             paper.idle()
@@ -87,7 +87,7 @@ def answer_queries(
         print(how_to_go_on(settings.checkpoint), file=sys.stderr)
         raise SystemExit(STOPPED)
     if not resumed:
-        _refuse_if_all_was_rejected(watch, engine, wanted.streams)
+        _refuse_if_all_was_rejected(watch, streams)
 
 
 def ask(engine: Engine, wanted: Wanted, paper: Paper) -> None:
@@ -164,17 +164,16 @@ def _kept_input(
         yield tuple(replace(stream, path=str(file)) if stream in piped else stream for stream in streams)
 
 
-def _refuse_if_all_was_rejected(watch: Watch, engine: Engine, streams: Sequence[StreamSource]) -> None:
-    """A run that could read nothing is no success, however few answers were to be expected."""
-    first = watch.first_reject
-    if first is None or engine.figures.events:
-        return
-    stream = next((s for s in streams if first.source in (s.path, read_address(s.path).place)), streams[0])
-    raise InputError(
-        f"nothing of <{stream.iri}> could be read: every record of {stream.path} was rejected, "
-        f"the first (line {first.line}) for this: {first.reason}\n  {first.record}\n"
-        "is it another format (--stream-format) or mapping (--mapping)? --rejects FILE keeps them all"
-    )
+def _refuse_if_all_was_rejected(watch: Watch, streams: Sequence[StreamSource]) -> None:
+    """A stream of which nothing could be read is no success, however few answers were to be expected."""
+    for stream in streams:
+        place = read_address(stream.path).place
+        if first := watch.first_of_only_rejects(stream.iri, (stream.path, place)):
+            raise InputError(
+                f"nothing of <{stream.iri}> could be read: every record of {stream.path} was rejected, "
+                f"the first (line {first.line}) for this: {first.reason}\n  {first.record}\n"
+                "is it another format (--stream-format) or mapping (--mapping)? --rejects FILE keeps them all"
+            )
 
 
 def _spare_inputs(request: Request, wanted: Wanted, written: Sequence[Path | None]) -> None:

@@ -43,7 +43,7 @@ def run(path: Path, *, progress: bool | None = None) -> None:
             print(f"note: {note}", file=sys.stderr)
         rejects = _open_rejects(job, stack)
         told = Watch(sys.stderr, show=_shows(job, progress), rejects=rejects)
-        told.begin(engine)
+        told.begin(engine, job.streams)
         print(_beginning(job), file=sys.stderr)
         if desk is not None:
             stack.callback(desk.start().stop)
@@ -80,7 +80,13 @@ def bring(engine: Engine, job: JobFile) -> list[str]:
             f"To run the new one, `kelda drop {job.path} {changed[0]}` the old one, or give it another name"
         )
     known = {stream.iri for stream in engine.streams}
-    declare(engine, job.streams)
+    try:
+        declare(engine, job.streams)
+    except UsageError as error:
+        raise UsageError(
+            f"{error}\nA stream of a checkpoint stays as it was declared: give it back its settings in "
+            f"{job.path}, or name another checkpoint folder"
+        ) from error
     _load_what_is_new(engine, job)
     for query in job.queries:
         if query.spec.name not in there:

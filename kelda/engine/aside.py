@@ -70,9 +70,8 @@ class Aside:
         values are; rows with a unit below `least` will never be in the window any more."""
         block = self._room(len(which), least)
         first = block.count
-        kept, block.count = set_aside(
-            which, keys.table, place, *parts, units, places, least, block.cells, first
-        )
+        rows = (*parts, units)
+        kept, block.count = set_aside(which, rows, keys.table, place, places, least, block.cells, first)
         if block.count > first:
             block.steps.append((first, step))
         return kept

@@ -505,8 +505,6 @@ class Incremental:
         source = self.pattern(group.pattern, window)
         specs = []
         for var, aggregate in group.aggregates:
-            if aggregate.distinct and aggregate.arg is None:
-                raise NotIncremental("COUNT(DISTINCT *)")
             argument: str | None = None
             match aggregate.arg:
                 case None:
@@ -519,7 +517,10 @@ class Incremental:
             spec = AggregateSpec(aggregate.op, argument, aggregate.distinct, aggregate.separator)
             specs.append((column(var), spec))
         keys = (*(column(k) for k in group.keys), *self._whose)
-        source = Projected(source, tuple(dict.fromkeys([*keys, *(s.column for _, s in specs if s.column)])))
+        looked_at = [*keys, *(s.column for _, s in specs if s.column)]
+        if any(s.distinct and s.column is None for _, s in specs):  # at whole solutions
+            looked_at += map(column, _variables(group.pattern))
+        source = Projected(source, tuple(dict.fromkeys(looked_at)))
         operator = GroupBy(source.columns, keys, tuple(specs), self.dictionary)
         return Operated(operator, (source,), words("group", keys))
 

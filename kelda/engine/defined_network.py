@@ -6,7 +6,8 @@ its windows change or report by themselves.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 from pyoxigraph import Quad
 
 from kelda.engine.answer import Answer
@@ -19,6 +20,8 @@ from kelda.engine.stopped import EVERYBODYS
 from kelda.engine.stream_rows import NO_ROWS, StreamRows
 from kelda.engine.window import Element
 from kelda.rdf.dictionary import Dictionary
+
+MOST_TERMS = 1 << 14  # that are remembered
 
 
 class FailedAt(Exception):
@@ -36,6 +39,7 @@ class Elements:
         self._dictionary = dictionary
         self._step = -1
         self._made: dict[str, list[Element]] = {}
+        self._known: dict[int, object] = {}  # terms by id
 
     def of(self, stream: str, step: Step) -> list[Element]:
         """The elements of a stream, in the order (time, arrival)."""
@@ -46,14 +50,20 @@ class Elements:
         return self._made[stream]
 
     def _elements(self, rows: StreamRows) -> list[Element]:
-        known = np.flatnonzero(rows.s)  # others are there for their time alone
-        terms = (self._dictionary.terms(column[known]) for column in (rows.s, rows.p, rows.o))
+        columns = [column.tolist() for column in (rows.event, rows.time, rows.s, rows.p, rows.o)]
         found: dict[int, tuple[int, list[Quad]]] = {}
-        for number, at, *triple in zip(
-            rows.event[known].tolist(), rows.time[known].tolist(), *terms, strict=True
-        ):
-            found.setdefault(number, (at, []))[1].append(Quad(*triple))
+        for number, at, s, p, o in zip(*columns, strict=True):
+            if s:  # others are there for their time alone
+                found.setdefault(number, (at, []))[1].append(Quad(*self._terms((s, p, o))))
         return [Element(number, at, tuple(quads)) for number, (at, quads) in found.items()]
+
+    def _terms(self, ids: tuple[int, ...]) -> list[Any]:
+        """The terms of ids; those that come again are not looked up again."""
+        if any(id not in self._known for id in ids):
+            if len(self._known) > MOST_TERMS:
+                self._known.clear()
+            self._known.update(zip(ids, self._dictionary.terms(ids), strict=True))
+        return [self._known[id] for id in ids]
 
 
 class DefinedNetwork(Network):

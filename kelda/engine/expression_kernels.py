@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from kelda.engine.deltas_kernels import hash_of_row
 from kelda.rdf.ntriples_kernels import (
     BOOLEAN,
     DATETIME,
@@ -45,7 +46,6 @@ _MILLISECOND_SHIFT = 9
 _POWERS = 10.0 ** np.arange(33)
 _WHOLE_POWERS = 10 ** np.arange(19)
 _LOW32 = 0xFFFFFFFF
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @njit(cache=True, nogil=True)
@@ -381,11 +381,7 @@ def number_combinations(keys, slots, table, count, out):  # type: ignore[no-unty
     width, n = keys.shape
     mask = slots.shape[0] - 1
     for i in range(n):
-        mixed = np.uint64(0)
-        for k in range(width):
-            mixed = (mixed ^ np.uint64(keys[k, i])) * _MIX
-            mixed ^= mixed >> np.uint64(29)
-        slot = np.int64(mixed & np.uint64(mask))
+        slot = np.int64(hash_of_row(keys, i) & np.uint64(mask))
         while True:
             entry = slots[slot] - 1
             if entry < 0:

@@ -22,7 +22,7 @@ from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary, Entries
 from kelda.rdf.event import Event
 
-Part = tuple[Ids, ...]  # s, p, o, time, event
+Columns = tuple[Ids, ...]  # s, p, o, time, event
 TIME = 3
 
 
@@ -31,7 +31,7 @@ TIME = 3
 class Pending:
     """Elements of a stream that wait for their instant to be complete."""
 
-    parts: list[Part] = field(default_factory=list)
+    parts: list[Columns] = field(default_factory=list)
     events: int = 0  # numbered so far
     rows: int = 0  # delivered so far
 

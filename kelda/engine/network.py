@@ -54,6 +54,11 @@ class Network:
         raise NotImplementedError
 
     @property
+    def what(self) -> int:
+        """A number for what is computed: equal queries have it in common, however they report."""
+        return self.who
+
+    @property
     def nodes(self) -> list[Node]:
         """The nodes it is made of."""
         return []
@@ -78,6 +83,15 @@ class Network:
 
     def add_stream(self, iri: str) -> None:
         """There is one more stream."""
+
+    def merged(self, at: Step) -> Node | None:
+        """A root to go on with where the network is wrong by now: it took for granted that nothing is stored
+        beside a window. `at` is where it is."""
+        return None
+
+    def made_anew(self, root: Node) -> None:
+        """Go on with another root."""
+        raise NotImplementedError
 
     def stored_changed(self, now: int, known: set[int]) -> None:
         """Stored graphs have changed at `now`; nodes that are `known` to know it know it."""
@@ -134,14 +148,22 @@ class NodeNetwork(Network):
         """The same for an equal query."""
         return replace(self, name=name, reporter=self.reporter.shared())
 
+    def merged(self, at: Step) -> Node | None:
+        if self.alone is None or not self.alone.is_wrong:
+            return None
+        return self.alone.merged(self.root, at)
+
     def made_anew(self, root: Node) -> None:
-        """Go on with another root, one that merges what is stored with a window."""
         self.root, self.alone = root, None
         self.__post_init__()
 
     @property
     def who(self) -> int:
         return id(self.reporter)
+
+    @property
+    def what(self) -> int:
+        return id(self.root)
 
     @property
     def nodes(self) -> list[Node]:

@@ -70,19 +70,17 @@ class Registry:
         """What runs: queries by themselves, and shapes that queries share."""
         return [*self._alone.values(), *(s for s in self._shapes.values() if s is not None)]
 
-    def equal(self, network: NodeNetwork) -> list[NodeNetwork]:
-        """The networks of one root, those included that are kept for queries to come."""
+    def equal(self, network: Network) -> list[Network]:
+        """The networks that compute the same, those included that are kept for queries to come."""
         every: list[Network] = [*self._alone.values(), *self._open.values()]
-        return [n for n in every if isinstance(n, NodeNetwork) and n.root is network.root]
+        return [other for other in every if other.what == network.what]
 
     def say(self, name: str) -> str:
         """How a query is run, as a tree of nodes."""
         if name in self.stopped:
             return self.stopped[name].say()
         network = self.network(name)
-        equal = (n for n in self._alone.values() if isinstance(n, NodeNetwork))
-        root = network.root if isinstance(network, NodeNetwork) else None
-        return network.say(sum(n.root is root for n in equal))
+        return network.say(sum(other.what == network.what for other in self._alone.values()))
 
     # -------------------------------------------------------------------- coming
 
@@ -119,7 +117,7 @@ class Registry:
 
     def _register(self, name: str, asked: Asked) -> None:
         if self._by_definition:
-            self._define(name, asked, "all queries do")
+            self._define(name, asked, "as asked for")
             return
         query = asked.query
         is_deep = query.depth > SHALLOW  # and so not to be looked up again and again

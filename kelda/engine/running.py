@@ -13,7 +13,7 @@ from kelda.engine.clock import NEVER
 from kelda.engine.defined_network import FailedAt
 from kelda.engine.input import Input
 from kelda.engine.memory import Count, Held
-from kelda.engine.network import Network, NodeNetwork
+from kelda.engine.network import Network
 from kelda.engine.nodes import Step
 from kelda.engine.reachable import TermRelease
 from kelda.engine.registry import Registry
@@ -111,23 +111,18 @@ class Running:
         """The stored graphs have changed: queries see that from their next report on."""
         now = self._answered = self._input.now
         known: set[int] = set()
+        at = Step(self._input.steps, now, {}, self.budget)
         for network in self._registry.networks():
             try:
-                if isinstance(network, NodeNetwork) and network.alone is not None and network.alone.is_wrong:
-                    self._merge(network)
+                root = network.merged(at)
+                if root is not None:
+                    for equal in self._registry.equal(network):
+                        equal.made_anew(root)
                 network.stored_changed(now, known)
             except EVERYBODYS:
                 raise
             except Exception as error:  # noqa: BLE001 - as in a step
                 self._fail(network.who, error)
-
-    def _merge(self, network: NodeNetwork) -> None:
-        """Make a network anew, and those that are equal with it: something is stored beside their window."""
-        assert network.alone is not None
-        at = Step(self._input.steps, self._input.now, {}, self.budget)
-        root = network.alone.merged(network.root, at)
-        for equal in self._registry.equal(network):
-            equal.made_anew(root)
 
     # -------------------------------------------------------------------- memory
 

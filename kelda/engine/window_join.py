@@ -132,11 +132,6 @@ class WindowJoin:
         """Bytes of rows, indexes and standing results."""
         return sum(a.nbytes for a in (self._cells, self._slots, self._rows, self._start, self._sent))
 
-    def slots_of(self, d: int) -> Ids:
-        """The hash table of an index."""
-        start, size = self._index_table[d, START : SIZE + 1]
-        return self._slots[start : start + size]
-
     # -------------------------------------------------------------------- rows
 
     def add_stored(self, leaf: int, values: Ids, enter: Ids | None = None, leave: Ids | None = None) -> None:
@@ -224,7 +219,7 @@ class WindowJoin:
         self.budget.check(8 * n * (len(self._homes) + 3))
         bounds = _NO_BOUNDS if bound is None or not n else bound(rows)
         time, weight, values, ordered, kept = kernels.tell(
-            rows, start, sent, bounds, until, self._cells, self._leaf, self._homes
+            (rows, start, sent), bounds, until, self._cells, self._leaf, self._homes
         )
         self._keep(kept, until)
         if ordered:
@@ -296,11 +291,11 @@ class WindowJoin:
         tables = (self._cells, self._leaf, self._index_table, self._slots)
         stopped = False
         while True:
-            results = (self._rows, self._start, self.standing)
+            results, many = (self._rows, self._start, self._sent), self.standing
             if len(self.leaves) == 1:
-                found, stopped = kernels.alone(*tables, *results)
+                found, stopped = kernels.alone(tables, results, many)
             else:
-                found, stopped = kernels.join(*tables, self._plan_table, *results, self.probes, stopped)
+                found, stopped = kernels.join(tables, self._plan_table, results, many, self.probes, stopped)
             self._take_in(found)
             if not stopped:
                 return

@@ -14,10 +14,15 @@ free for another key.
 # mypy: allow-untyped-defs
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kelda.engine.prefetch import prefetch
+
+Ids = NDArray[np.int64]
 
 EMPTY = np.int64(-1)
 FOREVER = np.int64(2**63 - 1)
@@ -36,6 +41,26 @@ LEAF, START, SIZE, USED, CHAIN, WIDTH, KEYS = range(7)
 # A step of a plan: the leaf to visit, the index to probe, the length of its key. For each part of the key
 # follow its place in the visited record, and the leaf and the place that it must be equal to.
 OTHER, INDEX, COUNT, EQUAL = range(4)
+
+
+# Records. Python hands over plain tuples, whose types numba finds far sooner than those of named ones.
+
+
+class Tables(NamedTuple):
+    """All that a join holds, but for its results."""
+
+    cells: Ids
+    leaves: Ids  # one a row, as laid out above
+    indexes: Ids
+    slots: Ids
+
+
+class Results(NamedTuple):
+    """Results of a join: the row of each leaf, since when it stands, and whether it was told."""
+
+    rows: Ids
+    start: Ids
+    sent: NDArray[np.bool_]
 
 
 @njit(cache=True, inline="always")
@@ -203,14 +228,16 @@ def _turn(cells, leaves):
 
 
 @njit(cache=True)
-def join(cells, leaves, indexes, slots, plan, rows, start, found, probes, inside):
+def join(tables, plan, results, found, probes, inside):
     """Insert the rows that are not joined yet, one by one in the order in which they enter, and find every
     result that each completes. A result is a row per leaf; it stands from the last `enter` to the first
     `leave` of them, if that is any time at all.
 
-    Results are written to `rows` and `start` behind the first `found`. Gives (results there, whether it
+    They are written to `results` behind the first `found`. Gives (results there, whether it
     stopped): it stops when they cannot hold the results of one more row; the caller makes room and goes on,
     with `inside`: that row is in the indexes already. `probes` counts rows looked at, for the planner."""
+    cells, leaves, indexes, slots = Tables(*tables)
+    rows, start, _ = Results(*results)
     count = leaves.shape[0]
     steps = count - 1
     capacity = len(start)
@@ -301,9 +328,11 @@ def join(cells, leaves, indexes, slots, plan, rows, start, found, probes, inside
 
 
 @njit(cache=True)
-def alone(cells, leaves, indexes, slots, rows, start, found):
+def alone(tables, results, found):
     """`join` for one leaf, whose rows are the results: less to compile, for queries of one pattern. Gives
     (results there, whether it stopped)."""
+    cells, leaves, indexes, slots = Tables(*tables)
+    rows, start, _ = Results(*results)
     for row in range(leaves[0, JOINED], leaves[0, END]):
         if found == len(start):
             return found, True
@@ -357,11 +386,12 @@ def sweep(cells, leaves, until):
 
 
 @njit(cache=True)
-def tell(rows, start, sent, bounds, until, cells, leaves, homes):
+def tell(results, bounds, until, cells, leaves, homes):
     """The changes of results up to `until`: (time, weight, columns, whether in time order, results kept).
 
     If there are `bounds`, results end there at the latest. What stands longer than `until` is kept: moved to
-    the front of `rows`, `start` and `sent`. Rows that have left by then are let go."""
+    the front. Rows that have left by then are let go."""
+    rows, start, sent = Results(*results)
     ends = np.empty(len(start), np.int64)
     coming = going = 0
     for r in range(len(start)):

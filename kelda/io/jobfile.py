@@ -93,7 +93,7 @@ class JobGraph:
 
 @dataclass(frozen=True, slots=True)
 class JobFile:
-    """A job as its file says it, all paths in full."""
+    """A job as its file says it, all paths in full but that of the file itself."""
 
     path: Path
     engine: EngineSettings
@@ -116,9 +116,7 @@ def read_job(path: Path) -> JobFile:
     if not asked:
         document.wrong((), "there is no [[query]]: a job answers at least one")
     document.done()
-    return JobFile(
-        path.absolute(), engine, tuple(filter(None, streams)), tuple(filter(None, graphs)), tuple(queries)
-    )
+    return JobFile(path, engine, tuple(filter(None, streams)), tuple(filter(None, graphs)), tuple(queries))
 
 
 # ------------------------------------------------------------------------------------- [engine]

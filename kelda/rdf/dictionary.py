@@ -22,7 +22,7 @@ from kelda.rdf import hash_kernels as kernels
 from kelda.rdf import ids as term_ids
 from kelda.rdf import wire
 from kelda.rdf.few_terms import term_id
-from kelda.rdf.hash_kernels import COLLISION, DONE, NEEDS_ROOM, PADDING
+from kelda.rdf.hash_kernels import COLLISION, DONE, NEEDS_ROOM, PADDING, Tables
 from kelda.rdf.ids import DEFAULT_GRAPH, Term, decode_inline, from_text, padded
 
 
@@ -34,16 +34,6 @@ class Entries(NamedTuple):
     ids: NDArray[np.int64]
     texts: NDArray[np.uint8]
     offsets: NDArray[np.int64]
-
-
-class Tables(NamedTuple):
-    """The arrays that kernels work on, as laid out in `hash_kernels`; `make_room` replaces them."""
-
-    slots: NDArray[np.int64]
-    ids: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    arena: NDArray[np.uint8]
-    counts: NDArray[np.int64]
 
 
 class Dictionary:
@@ -105,7 +95,7 @@ class Dictionary:
         seed, position = np.uint64(self.seed), 0
         while True:
             status, position, entry = kernels.intern_spans(
-                *self._tables, seed, given, buffer, first, last, position
+                tuple(self._tables), seed, given, buffer, first, last, position
             )
             if status == DONE:
                 return
@@ -126,7 +116,7 @@ class Dictionary:
         seed, place = np.uint64(self.seed), 0
         while True:
             status, place, part, found = kernels.intern_rows(
-                *self._tables, seed, columns, spans, rows, text, place
+                tuple(self._tables), seed, columns, spans, rows, text, place
             )
             if status == DONE:
                 return
@@ -137,10 +127,12 @@ class Dictionary:
             self.make_room(4, found)
 
     def _intern(self, id: int, check: int, text: NDArray[np.uint8]) -> None:
-        self.make_room(1, text.size)
-        entry = kernels.intern_array(*self._tables, id, check, text)
-        if entry < 0:
-            self.collision(-1 - entry, text[:-PADDING].tobytes())
+        status, entry = kernels.intern_array(tuple(self._tables), id, check, text)
+        if status == NEEDS_ROOM:
+            self.make_room(1, text.size)
+            status, entry = kernels.intern_array(tuple(self._tables), id, check, text)
+        if status == COLLISION:
+            self.collision(entry, text[:-PADDING].tobytes())
 
     def collision(self, entry: int, text: bytes) -> NoReturn:
         """Fail: `text` came with the id of another entry."""

@@ -20,16 +20,21 @@ are taken; the caller makes room before it interns.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 # What only kernels call: compiled without the wrappers that make a function callable from Python.
 _WITHOUT_WRAPPERS = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 helper = njit(cache=True, **_WITHOUT_WRAPPERS)
 # What is small, or called so often that vectors would be put away around each call.
 inlined = njit(cache=True, forceinline=True, **_WITHOUT_WRAPPERS)
+# The same for what takes arrays, allocates nothing and keeps nothing: references to them are not counted.
+_uncounted = njit(cache=True, forceinline=True, _nrt=False, **_WITHOUT_WRAPPERS)
 
 PADDING = 8
 
@@ -45,6 +50,17 @@ _P5 = np.uint64(0x27D4EB2F165667C5)
 _Q = np.uint64(0xD6E8FEB86659FD93)
 _ONE, _EIGHT, _32 = np.uint64(1), np.uint64(8), np.uint64(32)
 _LOW32 = 0xFFFFFFFF
+
+
+class Tables(NamedTuple):
+    """The arrays of a dictionary, as laid out above. Python hands over a plain tuple of them, whose types
+    numba finds far sooner than those of a named one."""
+
+    slots: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    arena: NDArray[np.uint8]
+    counts: NDArray[np.int64]
 
 
 @intrinsic
@@ -90,17 +106,6 @@ def store64(typingctx, text, index, word):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return types.void(types.uint64, types.int64, types.int64), codegen
-
-
-@intrinsic
-def first_byte(typingctx, word):  # type: ignore[no-untyped-def]
-    """The number, from the low end, of the first byte of a word that is not zero."""
-
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        zeros = builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-        return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
-
-    return types.int64(types.uint64), codegen
 
 
 @inlined
@@ -177,18 +182,20 @@ def hash_array(array, seed):  # type: ignore[no-untyped-def]
     return hash_span(array.ctypes.data, 0, array.shape[0] - PADDING, seed)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def has_room(slots, arena, counts, entries, size):  # type: ignore[no-untyped-def]
+@_uncounted
+def has_room(tables, entries, size):  # type: ignore[no-untyped-def]
     """Whether `entries` more entries with `size` bytes of text in all fit in."""
+    slots, _, _, arena, counts = tables
     return 2 * (counts[0] + entries) <= slots.shape[0] and counts[1] + size + PADDING <= arena.shape[0]
 
 
-@njit(cache=True, nogil=True, inline="always")
-def intern(slots, ids, offsets, arena, counts, identity, check, text, start, end):  # type: ignore[no-untyped-def]
+@_uncounted
+def intern(tables, identity, check, text, start, end):  # type: ignore[no-untyped-def]
     """Make sure that the text is known under its id; there must be room for it.
 
     Returns the entry, or -1 - entry where the id belongs to a text with another check.
     """
+    slots, ids, offsets, arena, counts = tables
     mask = slots.shape[0] - 1
     slot = identity & mask
     while slots[slot, 0] != 0:
@@ -211,53 +218,56 @@ def intern(slots, ids, offsets, arena, counts, identity, check, text, start, end
 
 
 @njit(cache=True, nogil=True)
-def intern_array(slots, ids, offsets, arena, counts, identity, check, array):  # type: ignore[no-untyped-def]
-    """`intern` for an array of bytes that is followed by the padding."""
-    size = array.shape[0] - PADDING
-    return intern(slots, ids, offsets, arena, counts, identity, check, array.ctypes.data, 0, size)
+def intern_array(tables, identity, check, array):  # type: ignore[no-untyped-def]
+    """Intern an array of bytes that is followed by the padding: (DONE or NEEDS_ROOM or COLLISION, the entry
+    that has its id, if there is room)."""
+    tables, size = Tables(*tables), array.shape[0] - PADDING
+    if not has_room(tables, 1, size):
+        return NEEDS_ROOM, 0
+    entry = intern(tables, identity, check, array.ctypes.data, 0, size)
+    return (DONE, entry) if entry >= 0 else (COLLISION, -1 - entry)
 
 
 @njit(cache=True, nogil=True)
-def intern_spans(slots, ids, offsets, arena, counts, seed, given, buf, starts, ends, first):  # type: ignore[no-untyped-def]
+def intern_spans(tables, seed, given, buf, starts, ends, first):  # type: ignore[no-untyped-def]
     """Intern spans `first`, `first` + 1, … under the `given` ids.
 
     Returns (status, position, entry): DONE; or NEEDS_ROOM with the span to go on from; or COLLISION with
     the offending span and the entry that has its id already.
     """
-    text = buf.ctypes.data
+    tables, text = Tables(*tables), buf.ctypes.data
     for i in range(first, given.shape[0]):
-        if not has_room(slots, arena, counts, 1, ends[i] - starts[i]):
+        if not has_room(tables, 1, ends[i] - starts[i]):
             return NEEDS_ROOM, i, 0
         check = check_of(text, starts[i], ends[i], seed)
-        entry = intern(slots, ids, offsets, arena, counts, given[i], check, text, starts[i], ends[i])
+        entry = intern(tables, given[i], check, text, starts[i], ends[i])
         if entry < 0:
             return COLLISION, i, -1 - entry
     return DONE, given.shape[0], 0
 
 
 @njit(cache=True, nogil=True)
-def intern_rows(slots, ids, offsets, arena, counts, seed, columns, spans, rows, buf, first):  # type: ignore[no-untyped-def]
+def intern_rows(tables, seed, columns, spans, rows, buf, first):  # type: ignore[no-untyped-def]
     """Intern the terms of some rows, from the row at place `first` on: `columns` has the ids of s, p, o, g,
     `spans` where each begins and ends in `buf` (ends at 0: it is known).
 
     Returns (status, place, part, entry): as `intern_spans`, with the place of the row and the part of it;
     with NEEDS_ROOM, instead of an entry the bytes that the row needs.
     """
-    text = buf.ctypes.data
+    tables, text = Tables(*tables), buf.ctypes.data
     for i in range(first, rows.shape[0]):
         row = rows[i]
         size = 0
         for part in range(4):  # where there is no text, a span says nothing
             if columns[part, row] > 0 and spans[2 * part + 1, row] > 0:
                 size += spans[2 * part + 1, row] - spans[2 * part, row]
-        if not has_room(slots, arena, counts, 4, size):
+        if not has_room(tables, 4, size):
             return NEEDS_ROOM, i, 0, size
         for part in range(4):
             start, end = np.int64(spans[2 * part, row]), np.int64(spans[2 * part + 1, row])
             if columns[part, row] > 0 and end > 0:
                 check = check_of(text, start, end, seed)
-                id = columns[part, row]
-                entry = intern(slots, ids, offsets, arena, counts, id, check, text, start, end)
+                entry = intern(tables, columns[part, row], check, text, start, end)
                 if entry < 0:
                     return COLLISION, i, part, -1 - entry
     return DONE, rows.shape[0], 0, 0

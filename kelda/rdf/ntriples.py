@@ -192,9 +192,8 @@ def _scan(
     state = np.zeros(kernels.STATE_SIZE, np.int64)
     state[kernels.LINE] = first_line
     seed = np.uint64(dictionary.seed)
-    while status := kernels.parse(
-        buffer, len(block), quads, timed, seed, *dictionary.tables, columns, slow, state
-    ):
+    syntax, found = (quads, timed), (columns, slow)
+    while status := kernels.parse(buffer, len(block), syntax, seed, tuple(dictionary.tables), found, state):
         if status == COLLISION:
             clash = buffer[state[kernels.CLASH_START] : state[kernels.CLASH_END]]
             dictionary.collision(int(state[kernels.CLASH_ENTRY]), clash.tobytes())

@@ -10,8 +10,11 @@ no `^^xsd:string`, and language tags in lower case. The layout of inline ids is 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from kelda.rdf.byte_masks import WIDTH, among, first_bit, not_among
 from kelda.rdf.hash_kernels import (
@@ -19,6 +22,7 @@ from kelda.rdf.hash_kernels import (
     DONE,
     NEEDS_ROOM,
     PADDING,
+    Tables,
     has_room,
     hash_span,
     helper,
@@ -44,6 +48,23 @@ _FLOAT_LIMIT = 2**24
 # What `parse` keeps in its state between calls.
 POSITION, LINE, ROWS, SLOW, LINE_SIZE, CLASH_ENTRY, CLASH_START, CLASH_END = range(8)
 STATE_SIZE = 8
+
+
+class Syntax(NamedTuple):
+    """Whether statements may have a graph, and whether lines begin with a time."""
+
+    quads: bool
+    timed: bool
+
+
+class Found(NamedTuple):
+    """What `parse` writes: the rows s, p, o, g, t, line; and of slow lines their row, and where they begin
+    and end."""
+
+    columns: NDArray[np.int64]
+    slow: NDArray[np.int64]
+
+
 _TAB, _LF, _CR, _SPACE, _QUOTE, _HASH, _PERCENT, _MINUS, _PLUS, _DOT = 9, 10, 13, 32, 34, 35, 37, 45, 43, 46
 _SLASH, _ZERO, _NINE, _COLON, _LESS, _GREATER, _QUESTION, _AT = 47, 48, 57, 58, 60, 62, 63, 64
 _BACKSLASH, _CARET, _UNDERSCORE = 92, 94, 95
@@ -720,17 +741,17 @@ def _statement(text, start, quads):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def parse(  # type: ignore[no-untyped-def]
-    buf, size, quads, timed, seed, slots, ids, offsets, arena, counts, columns, slow, state
-):
+def parse(buf, size, syntax, seed, tables, found, state):  # type: ignore[no-untyped-def]
     """Read lines of `buf[:size]` from state[POSITION] on, and intern the terms that are hashed.
 
-    `columns` has the rows s, p, o, g, t, line; a line that is slow has a place kept in the columns, and
-    a row (place, start, end) in `slow`. With `timed`, lines end with line feeds alone. `buf` has a line feed
-    at `size`. Returns DONE, or NEEDS_ROOM
-    (for state[LINE_SIZE] bytes; call again when there is), or COLLISION with entry and span in `state`.
+    `buf` has a line feed at `size`. Where lines have times, they end with line feeds alone. A line that is
+    slow has a place kept in the columns. Returns DONE, or NEEDS_ROOM (for state[LINE_SIZE] bytes; call again
+    when there is), or COLLISION with entry and span in `state`.
     """
     text = buf.ctypes.data
+    quads, timed = Syntax(*syntax)
+    tables = Tables(*tables)
+    columns, slow = Found(*found)
     line_start, line, row = state[POSITION], state[LINE], state[ROWS]
     status = DONE
     while line_start < size and status == DONE:
@@ -754,7 +775,7 @@ def parse(  # type: ignore[no-untyped-def]
                 if timed and stop >= 0:
                     stop = ends_with_feed(text, stop)
                 if stop >= 0:
-                    if not has_room(slots, arena, counts, 4, stop - line_start):
+                    if not has_room(tables, 4, stop - line_start):
                         state[LINE_SIZE] = stop - line_start
                         status = NEEDS_ROOM
                         break
@@ -763,9 +784,7 @@ def parse(  # type: ignore[no-untyped-def]
                         identity = inline if column == 2 else np.int64(0)
                         if identity == 0 and end > 0:
                             identity, check = hash_span(text, start, end, seed)
-                            entry = intern(
-                                slots, ids, offsets, arena, counts, identity, check, text, start, end
-                            )
+                            entry = intern(tables, identity, check, text, start, end)
                             if entry < 0:
                                 state[CLASH_ENTRY] = -1 - entry
                                 state[CLASH_START] = start

@@ -122,20 +122,10 @@ class Skimmer:
                 final = not more
 
     def _skim(self, file: int, final: bool, asked: Asked, state: NDArray[np.int64]) -> int:
-        status: int = kernels.skim(
-            self._buffer,
-            self._size,
-            file,
-            final,
-            np.uint64(self.dictionary.seed),
-            *asked,
-            *self._known,
-            self._columns,
-            self._spans,
-            self._heads,
-            self._times,
-            state,
-        )
+        block = (self._buffer, self._size, file, final)
+        found = (self._columns, self._spans, self._heads, self._times)
+        seed = np.uint64(self.dictionary.seed)
+        status: int = kernels.skim(block, tuple(asked), self._known, found, seed, state)
         return status
 
     def _ask(self, state: NDArray[np.int64], source: str) -> list[Reject]:

@@ -13,14 +13,18 @@ before; the object is looked at up to where it closes (an IRI with a host that i
 that any IRI may have; a literal, for its quote); and all behind that, its datatype too, is what it was the
 last time. Where a piece is not as expected, it is read by itself, and remembered.
 
-Text that stands in a file is read here too, block by block: to come back to Python for each was a fifth of
-the time of a large batch.
+Text that stands in a file is read here too, block by block: to come back to Python for each costs a few
+hundredths of the time, and many times as much where another thread is busy there
+(docs/decisions/skimming.md).
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit, types
+from numpy.typing import NDArray
 
 from kelda.rdf.byte_masks import WIDTH, differing, first_bit, move
 from kelda.rdf.hash_kernels import helper, identity_of, inlined, load8, load64, store8, store64
@@ -81,6 +85,60 @@ _NOTHING = np.int64(0)
 _pread = types.ExternalFunction("pread", types.int64(types.int32, types.uint64, types.uint64, types.int64))
 
 
+# Records. Python hands over plain tuples, whose types numba finds far sooner than those of named ones.
+
+
+class Block(NamedTuple):
+    """Text that is read at once: where it stands, how many bytes it may have, the file that more of it comes
+    from (-1: none), and whether it is the last."""
+
+    buffer: NDArray[np.uint8]
+    room: int
+    file: int
+    final: bool
+
+
+class Rules(NamedTuple):
+    """What is asked for, and the sets of ids in it."""
+
+    rows: NDArray[np.int64]
+    tables: NDArray[np.int64]
+
+
+class Known(NamedTuple):
+    """What is remembered of predicates, of texts behind objects and of hosts: the arrays' addresses."""
+
+    names: int
+    texts: int
+    tails: int
+    hosts: int
+    host_sizes: int
+
+
+class Found(NamedTuple):
+    """Rows that are asked for, and where their terms stand; the runs of all rows."""
+
+    columns: NDArray[np.int64]
+    spans: NDArray[np.int32]
+    heads: NDArray[np.int64]
+    times: NDArray[np.int64]
+
+
+class Before(NamedTuple):
+    """Of the line before: where it begins, how much of it is its time, where in it the subject is, and how
+    much comes before the predicate (all of no size at first); the place of that; the subject's id (0: not
+    made yet), and whether no rule can match it, as far as is known."""
+
+    start: int
+    time_size: int
+    s_offset: int
+    s_size: int
+    p_offset: int
+    name: int
+    s: int
+    barred: bool
+
+
 @inlined
 def _same(text, i, other, k, size):  # type: ignore[no-untyped-def]
     """Whether `size` bytes, at least one, are the same."""
@@ -112,16 +170,16 @@ def _move(text, i, other, k, size):  # type: ignore[no-untyped-def]
 
 @inlined
 def _of(known, place, column):  # type: ignore[no-untyped-def]
-    return np.int64(load64(known, (place * NAME_COLUMNS + column) * 8))
+    return np.int64(load64(known.names, (place * NAME_COLUMNS + column) * 8))
 
 
 @helper
 def _set(known, place, column, value):  # type: ignore[no-untyped-def]
-    store64(known, (place * NAME_COLUMNS + column) * 8, np.int64(value))
+    store64(known.names, (place * NAME_COLUMNS + column) * 8, np.int64(value))
 
 
 @helper
-def _named(known, names, id, text, start, end):  # type: ignore[no-untyped-def]
+def _named(known, id, text, start, end):  # type: ignore[no-untyped-def]
     """The place of a predicate, which is known there from now on."""
     place = id & (NAMES - 1)
     if _of(known, place, NAME_ID) != id:
@@ -130,16 +188,16 @@ def _named(known, names, id, text, start, end):  # type: ignore[no-untyped-def]
         _set(known, place, NAME_TAIL, 0)
         if end - start <= NAME_ROOM:
             _set(known, place, NAME_SIZE, end - start)
-            _copy(text, start, names, place * NAME_STRIDE, end - start)
-            store8(names, place * NAME_STRIDE + end - start, _SPACE)
+            _copy(text, start, known.texts, place * NAME_STRIDE, end - start)
+            store8(known.texts, place * NAME_STRIDE + end - start, _SPACE)
     return place
 
 
 @inlined
-def _is_named(known, names, place, text, start):  # type: ignore[no-untyped-def]
-    """Whether the predicate of a place stands at `start`."""
+def _is_named(known, place, text, start, behind):  # type: ignore[no-untyped-def]
+    """Whether the predicate of a place stands at `start`, with so much (0 or 1) of the blank behind it."""
     size = _of(known, place, NAME_SIZE)
-    return size > 0 and _same(text, start, names, place * NAME_STRIDE, size)
+    return size > 0 and _same(text, start, known.texts, place * NAME_STRIDE, size + behind)
 
 
 @inlined
@@ -149,20 +207,20 @@ def _host_place(text, start):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _learn_host(hosts, host_sizes, text, start):  # type: ignore[no-untyped-def]
+def _learn_host(known, text, start):  # type: ignore[no-untyped-def]
     end = host_at(text, start)
     if end >= 0 and end - start <= WIDTH:
         place = _host_place(text, start)
-        store64(host_sizes, place * 8, end - start)
-        _copy(text, start, hosts, place * HOST_STRIDE, end - start)
+        store64(known.host_sizes, place * 8, end - start)
+        _copy(text, start, known.hosts, place * HOST_STRIDE, end - start)
 
 
 @inlined
-def _iri_closes(hosts, host_sizes, text, start):  # type: ignore[no-untyped-def]
+def _iri_closes(known, text, start):  # type: ignore[no-untyped-def]
     """Where the ">" of the IRI at `start` is; -1 if that takes more than a look."""
     place = _host_place(text, start)
-    size = np.int64(load64(host_sizes, place * 8))
-    if size == 0 or differing(text, start, hosts, place * HOST_STRIDE) << np.uint64(WIDTH - size) != 0:
+    size = np.int64(load64(known.host_sizes, place * 8))
+    if size == 0 or differing(text, start, known.hosts, place * HOST_STRIDE) << np.uint64(WIDTH - size) != 0:
         return np.int64(-1)
     # What may be in a host may be behind it too.
     mask = not_common_in_iris(text, start + 1)
@@ -178,7 +236,7 @@ def _iri_closes(hosts, host_sizes, text, start):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _closes(hosts, host_sizes, text, start):  # type: ignore[no-untyped-def]
+def _closes(known, text, start):  # type: ignore[no-untyped-def]
     """Where the object at `start` closes, with ">" or a quote; -1 if that takes more than a look."""
     first = load8(text, start)
     if first == _QUOTE:
@@ -190,7 +248,7 @@ def _closes(hosts, host_sizes, text, start):  # type: ignore[no-untyped-def]
         i += first_bit(mask)
         return i if load8(text, i) == _QUOTE else np.int64(-1)
     if first == _LESS:
-        return _iri_closes(hosts, host_sizes, text, start)
+        return _iri_closes(known, text, start)
     return np.int64(-1)
 
 
@@ -203,10 +261,10 @@ def _is_asked(rules, p):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def ask(known, rules):  # type: ignore[no-untyped-def]
+def ask(names, rules):  # type: ignore[no-untyped-def]
     """Note which of the predicates that are known some rule asks for."""
     for place in range(NAMES):
-        known[place, NAME_ASKED] = _is_asked(rules, known[place, NAME_ID])
+        names[place, NAME_ASKED] = _is_asked(rules, names[place, NAME_ID])
 
 
 # ------------------------------------------------------------------------------ reading
@@ -237,77 +295,56 @@ def _statement_ends(text, o_start):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _is_barred(rules, tables, s):  # type: ignore[no-untyped-def]
+def _is_barred(rules, s):  # type: ignore[no-untyped-def]
     """Whether no rule may match a statement with this subject."""
-    for k in range(rules.shape[0]):
-        mask = rules[k, RULE_S_MASK]
-        if mask < 0 or has(tables, rules[k, RULE_S], mask, s):
+    for k in range(rules.rows.shape[0]):
+        mask = rules.rows[k, RULE_S_MASK]
+        if mask < 0 or has(rules.tables, rules.rows[k, RULE_S], mask, s):
             return False
     return True
 
 
 @helper
-def _usual_lines(  # type: ignore[no-untyped-def]
-    text,
-    line_start,
-    size,
-    before,
-    time_size,
-    s_offset,
-    s_size,
-    before_p,
-    name,
-    s,
-    barred,
-    known,
-    names,
-    tails,
-    hosts,
-    host_sizes,
-    rules,
-    tables,
-    seed,
-):
+def _usual_lines(text, start, size, before, known, rules, seed):  # type: ignore[no-untyped-def]
     """Pass over lines with the time of the line before that are as expected, and that no rule asks for.
 
     Nearly all lines are such, so this is a loop by itself, which does nothing else: the other lines are for
-    `skim`, in which it has no place to be as fast. Returns what it changes, and how many lines there are.
+    `skim`, in which it has no place to be as fast. Returns where it ends, what is known of the line before
+    there, and how many lines there are.
     """
+    first, time_size, s_offset, s_size, p_offset, name, s, barred = before
     lines = _NOTHING
     while True:
-        if before_p == 0 or not _same(text, line_start, text, before, before_p):
-            body = line_start + time_size
-            if load8(text, body) != _LESS or not _same(text, line_start, text, before, time_size):
+        if p_offset == 0 or not _same(text, start, text, first, p_offset):
+            body = start + time_size
+            if load8(text, body) != _LESS or not _same(text, start, text, first, time_size):
                 break
-            s_end = _iri_closes(hosts, host_sizes, text, body) + 1
+            s_end = _iri_closes(known, text, body) + 1
             if s_end <= 0 or load8(text, s_end) != _SPACE or load8(text, s_end + 1) != _LESS:
                 break
-            before, s_offset, s_size, before_p = line_start, time_size, s_end - body, s_end + 1 - line_start
+            first, s_offset, s_size, p_offset = start, time_size, s_end - body, s_end + 1 - start
             s, barred = _NOTHING, False
-        p_start = line_start + before_p
+        p_start = start + p_offset
         place = _of(known, name, NAME_NEXT)
-        p_size = _of(known, place, NAME_SIZE)
-        if p_size == 0 or not _same(text, p_start, names, place * NAME_STRIDE, p_size + 1):
+        if not _is_named(known, place, text, p_start, 1):
             place = _of(known, name, NAME_OTHER)
-            p_size = _of(known, place, NAME_SIZE)
-            if p_size == 0 or not _same(text, p_start, names, place * NAME_STRIDE, p_size + 1):
+            if not _is_named(known, place, text, p_start, 1):
                 break
         if _of(known, place, NAME_ASKED) != 0 and not barred:
             if s == 0:
-                s = identity_of(text, before + s_offset, before + s_offset + s_size, seed)
-            barred = _is_barred(rules, tables, s)
+                s = identity_of(text, first + s_offset, first + s_offset + s_size, seed)
+            barred = _is_barred(rules, s)
             if not barred:
                 break
-        closes = _closes(hosts, host_sizes, text, p_start + p_size + 1)
+        closes = _closes(known, text, p_start + _of(known, place, NAME_SIZE) + 1)
         tail = _of(known, place, NAME_TAIL)
-        next_start = closes + tail
-        if closes < 0 or tail == 0 or next_start > size:
+        if closes < 0 or tail == 0 or closes + tail > size:
             break
-        if not _same(text, closes, tails, place * TAIL_STRIDE, tail):
+        if not _same(text, closes, known.tails, place * TAIL_STRIDE, tail):
             break
         lines += 1
-        line_start, name = next_start, place
-    return line_start, before, s_offset, s_size, before_p, name, s, barred, lines
+        start, name = closes + tail, place
+    return start, Before(first, time_size, s_offset, s_size, p_offset, name, s, barred), lines
 
 
 @helper
@@ -324,80 +361,49 @@ def _keep(text, first, found, spans, kept):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def skim(  # type: ignore[no-untyped-def]
-    buf,
-    room,
-    file,
-    final,
-    seed,
-    rules,
-    tables,
-    known_names,
-    name_texts,
-    tail_texts,
-    host_texts,
-    host_lengths,
-    columns,
-    spans,
-    heads,
-    times,
-    state,
-):
-    """Read lines of `buf[:state[SIZE]]`, a block with `room` bytes and one more; unless the text is `final`,
-    its last line may go on and is left. Text from state[AT] to state[UNTIL] of a file is read here. Behind
-    the block, from `WIDTH` bytes on, is room for terms that are kept while the next is read. What is known of
-    predicates is from `ask` with these rules.
+def skim(block, asked, known, found, seed, state):  # type: ignore[no-untyped-def]
+    """Read lines of a block, of which state[SIZE] bytes are there, with room for one more behind it; unless
+    it is the last, its last line may go on and is left. Text from state[AT] to state[UNTIL] of a file is read
+    here. Behind the block, from `WIDTH` bytes on, is room for terms that are kept while the next is read.
+    What is known of predicates is from `ask` with these rules.
 
     Every statement is a row. Where a run of rows with one time begins is in `heads`, and that time in
-    `times`; rows that match one of the rules are in `columns` (s, p, o, 0, row), and in `spans` where in
-    `buf` their terms begin and end (as `Dictionary.add_rows` wants it).
+    `times`; rows that match one of the rules are in `columns` (s, p, o, 0, row), and in `spans` where in the
+    block their terms begin and end (as `Dictionary.add_rows` wants it).
 
-    Returns MORE, with what is left at the front of the buffer, when it needs more text (or there is none,
-    with `final`); ASK at a line that it is not sure about: the caller is to put what it is into the state;
+    Returns MORE, with what is left at the front of the block, when it needs more text (or there is none,
+    after the last); ASK at a line that it is not sure about: the caller is to put what it is into the state;
     FULL: the caller is to take what was found, and to set the numbers of that to 0. Then to call again.
     """
+    buf, room, file, final = Block(*block)
+    rules = Rules(*asked)
+    rule, tables = rules
+    columns, spans, heads, times = Found(*found)
+    names, texts, tails, hosts, host_sizes = known
+    known = Known(
+        names.ctypes.data, texts.ctypes.data, tails.ctypes.data, hosts.ctypes.data, host_sizes.ctypes.data
+    )
     text = buf.ctypes.data
-    known, names, tails = known_names.ctypes.data, name_texts.ctypes.data, tail_texts.ctypes.data
-    hosts, host_sizes = host_texts.ctypes.data, host_lengths.ctypes.data
     line_start, size, line, row = state[_POSITION], state[SIZE], state[LINE], state[ROWS]
-    runs, found, kept = state[RUNS], state[FOUND], state[KEPT]
-    rows_kept = min(found, state[_ROWS_KEPT])
+    runs, many, kept = state[RUNS], state[FOUND], state[KEPT]
+    rows_kept = min(many, state[_ROWS_KEPT])
     last_time, name = state[_LAST_TIME], state[_LAST_NAME]
     status = MORE
-    # Of the line before: where it begins, how much of it is its time, where in it the subject is, and how
-    # much comes before the predicate. All of no size at first.
+    # What is in `Before`, one by one: to put it together at each line would take longer than to read it.
     before, time_size, s_offset, s_size, before_p = line_start, _NOTHING, _NOTHING, _NOTHING, _NOTHING
     time = s = _NOTHING
-    barred = False  # as far as is known
+    barred = False
     was_found = False  # the line before
     while True:
-        if max(runs, found) + size // SHORTEST + 1 > heads.shape[0]:
+        if max(runs, many) + size // SHORTEST + 1 > heads.shape[0]:
             status = FULL
             break
         store8(text, size, _LF)
         while line_start < size:
             if not was_found and time_size > 0 and row > 0 and time == last_time and state[VERDICT] == NONE:
-                line_start, before, s_offset, s_size, before_p, name, s, barred, lines = _usual_lines(
-                    text,
-                    line_start,
-                    size,
-                    before,
-                    time_size,
-                    s_offset,
-                    s_size,
-                    before_p,
-                    name,
-                    s,
-                    barred,
-                    known,
-                    names,
-                    tails,
-                    hosts,
-                    host_sizes,
-                    rules,
-                    tables,
-                    seed,
-                )
+                last = Before(before, time_size, s_offset, s_size, before_p, name, s, barred)
+                line_start, last, lines = _usual_lines(text, line_start, size, last, known, rules, seed)
+                before, time_size, s_offset, s_size, before_p, name, s, barred = last
                 row += lines
                 line += lines
                 if line_start >= size:
@@ -439,10 +445,10 @@ def skim(  # type: ignore[no-untyped-def]
                         else:
                             s, barred = _NOTHING, False
                             if is_iri:
-                                s_end = _iri_closes(hosts, host_sizes, text, body) + 1
+                                s_end = _iri_closes(known, text, body) + 1
                             if s_end <= 0:
                                 s_end = node_at(text, body)
-                                _learn_host(hosts, host_sizes, text, body)
+                                _learn_host(known, text, body)
                         if s_end >= 0:
                             p_start = skip(text, s_end)
                             before_p = p_start - line_start
@@ -450,9 +456,9 @@ def skim(  # type: ignore[no-untyped-def]
                     before = line_start
                 if p_start >= 0:
                     place = _of(known, name, NAME_NEXT)
-                    if not _is_named(known, names, place, text, p_start):
+                    if not _is_named(known, place, text, p_start, 0):
                         place = _of(known, name, NAME_OTHER)
-                        if not _is_named(known, names, place, text, p_start):
+                        if not _is_named(known, place, text, p_start, 0):
                             place = np.int64(-1)
                     if place >= 0:
                         p, p_end = _of(known, place, NAME_ID), p_start + _of(known, place, NAME_SIZE)
@@ -460,16 +466,16 @@ def skim(  # type: ignore[no-untyped-def]
                         p_end = iri_at(text, p_start)
                         if p_end >= 0:
                             p = identity_of(text, p_start, p_end, seed)
-                            place = _named(known, names, p, text, p_start, p_end)
-                            _set(known, place, NAME_ASKED, _is_asked(rules, p))
+                            place = _named(known, p, text, p_start, p_end)
+                            _set(known, place, NAME_ASKED, _is_asked(rule, p))
                             _set(known, name, NAME_OTHER, _of(known, name, NAME_NEXT))
                             _set(known, name, NAME_NEXT, place)
                     if p_end >= 0:
                         is_asked = _of(known, place, NAME_ASKED) != 0
                         o_start = skip(text, p_end)
-                        closes = _closes(hosts, host_sizes, text, o_start)
-                        tail = _of(known, place, NAME_TAIL)
-                        if closes >= 0 and tail > 0 and _same(text, closes, tails, place * TAIL_STRIDE, tail):
+                        closes = _closes(known, text, o_start)
+                        tail, at = _of(known, place, NAME_TAIL), place * TAIL_STRIDE
+                        if closes >= 0 and tail > 0 and _same(text, closes, known.tails, at, tail):
                             next_start = closes + tail
                         if next_start >= 0 and next_start <= size:
                             is_row = True
@@ -479,11 +485,11 @@ def skim(  # type: ignore[no-untyped-def]
                             if stop >= 0:
                                 is_row = True
                                 if closes < 0:
-                                    _learn_host(hosts, host_sizes, text, o_start)
+                                    _learn_host(known, text, o_start)
                                 elif stop < size and stop - closes < TAIL_ROOM:
                                     tail = stop + 1 - closes
                                     _set(known, place, NAME_TAIL, tail)
-                                    _copy(text, closes, tails, place * TAIL_STRIDE, tail)
+                                    _copy(text, closes, known.tails, at, tail)
                 if next_start < 0:
                     unsure = stop < 0
                     if unsure:
@@ -502,31 +508,31 @@ def skim(  # type: ignore[no-untyped-def]
                     times[runs] = time
                     runs += 1
                     last_time = time
-                for k in range(rules.shape[0] if is_asked else 0):
-                    if rules[k, RULE_P] != 0 and rules[k, RULE_P] != p:
+                for k in range(rule.shape[0] if is_asked else 0):
+                    if rule[k, RULE_P] != 0 and rule[k, RULE_P] != p:
                         continue
-                    if rules[k, RULE_S_MASK] >= 0:
+                    if rule[k, RULE_S_MASK] >= 0:
                         if s == 0:
                             s = identity_of(text, body, s_end, seed)
-                        if not has(tables, rules[k, RULE_S], rules[k, RULE_S_MASK], s):
+                        if not has(tables, rule[k, RULE_S], rule[k, RULE_S_MASK], s):
                             continue
-                    if rules[k, RULE_O_MASK] >= 0:
+                    if rule[k, RULE_O_MASK] >= 0:
                         if o == 0:
                             o = _object_id(text, o_start, seed)
-                        if not has(tables, rules[k, RULE_O], rules[k, RULE_O_MASK], o):
+                        if not has(tables, rule[k, RULE_O], rule[k, RULE_O_MASK], o):
                             continue
                     if s == 0:
                         s = identity_of(text, body, s_end, seed)
                     if o == 0:
                         o = _object_id(text, o_start, seed)
-                    columns[0, found], columns[1, found], columns[2, found] = s, p, o
-                    columns[3, found], columns[4, found] = 0, row
-                    spans[:, found] = 0
+                    columns[0, many], columns[1, many], columns[2, many] = s, p, o
+                    columns[3, many], columns[4, many] = 0, row
+                    spans[:, many] = 0
                     if not is_given:
-                        spans[0, found], spans[1, found] = body, s_end
-                        spans[2, found], spans[3, found] = p_start, p_end
-                        spans[4, found], spans[5, found] = o_start, object_at(text, o_start, False)[1]
-                    found += 1
+                        spans[0, many], spans[1, many] = body, s_end
+                        spans[2, many], spans[3, many] = p_start, p_end
+                        spans[4, many], spans[5, many] = o_start, object_at(text, o_start, False)[1]
+                    many += 1
                     was_found = True
                     break
                 row += 1
@@ -535,11 +541,11 @@ def skim(  # type: ignore[no-untyped-def]
         if status == ASK or final:
             break
         behind = room + 1 + WIDTH + kept
-        if found - rows_kept > MANY or behind + size + WIDTH > buf.shape[0]:
+        if many - rows_kept > MANY or behind + size + WIDTH > buf.shape[0]:
             status = FULL
             break
-        kept += _keep(text, rows_kept, found, spans, behind) - behind
-        rows_kept = found
+        kept += _keep(text, rows_kept, many, spans, behind) - behind
+        rows_kept = many
         size = max(_NOTHING, size - line_start)
         _move(text, line_start, text, 0, size)
         line_start = before = time_size = s_size = before_p = _NOTHING
@@ -551,6 +557,6 @@ def skim(  # type: ignore[no-untyped-def]
         size += more
         state[AT] += more
     state[_POSITION], state[SIZE], state[LINE], state[ROWS] = line_start, size, line, row
-    state[RUNS], state[FOUND], state[KEPT], state[_ROWS_KEPT] = runs, found, kept, rows_kept
+    state[RUNS], state[FOUND], state[KEPT], state[_ROWS_KEPT] = runs, many, kept, rows_kept
     state[_LAST_TIME], state[_LAST_NAME] = last_time, name
     return status

@@ -20,6 +20,7 @@ class Figures:
     batch: int = -1
     batches: int = 0
     events: int = 0
+    bytes: int = 0  # read, of sources as they are stored
     answers: int = 0
     late: int = 0
     rejected: int = 0
@@ -38,6 +39,7 @@ class Figures:
         events = sum(count for count, _ in news[0].read.values()) if news else 0
         self.batch, self.batches = batch, self.batches + 1
         self.events += events
+        self.bytes += sum(size for _, size in news[0].read.values()) if news else 0
         self.answers += answers
         self.batch_seconds = seconds
         rate = events / max(1e-6, seconds)

@@ -175,6 +175,7 @@ class Writer:
                 "(MAX(?z) AS ?n)",
                 "(AVG(?y) AS ?n)",
                 "(COUNT(DISTINCT ?z) AS ?n)",
+                "(COUNT(DISTINCT *) AS ?n)",
                 "(GROUP_CONCAT(?y) AS ?n)",
                 "(SAMPLE(?z) AS ?n)",
             )

@@ -47,8 +47,15 @@ CASES = {
     "a limit of nothing": "SELECT ?x WHERE { STREAM :a [RANGE 4ms] { ?x :p ?y } } LIMIT 0",
     "CONSTRUCT with a limit": """CONSTRUCT { ?x :new ?y } WHERE { STREAM :a [RANGE 4ms] { ?x :p ?y } }
         ORDER BY ?y LIMIT 1""",
+    "CONSTRUCT of every stream with a limit": """CONSTRUCT { ?x :in ?s }
+        WHERE { STREAM ?s [RANGE 4ms] { ?x ?p ?y } } LIMIT 1""",
     "values joined in order": """SELECT ?x (GROUP_CONCAT(?y) AS ?all)
         WHERE { STREAM :a [ALL] { ?x :p ?y } } GROUP BY ?x""",
+    "different solutions": """SELECT (COUNT(DISTINCT *) AS ?n) (COUNT(*) AS ?all) (SUM(?y) AS ?sum)
+        WHERE { STREAM :a [RANGE 4ms] { ?x :p ?y } OPTIONAL { STREAM :b [RANGE 3ms] { ?x :q ?z } } }""",
+    "different solutions of a group, in which a blank node of the query does not count": """SELECT ?x
+        (COUNT(DISTINCT *) AS ?n) WHERE { STREAM :a [RANGE 4ms] { ?x ?p [] } } GROUP BY ?x
+        HAVING(COUNT(DISTINCT *) > 0)""",
     "a running session": "SELECT * WHERE { STREAM :a [SESSION GAP 2ms] { ?x :p ?y } }",
     "sessions of two streams": """SELECT * WHERE { STREAM :a [SESSION GAP 2ms] { ?x :p ?y }
         STREAM :b [SESSION GAP 4ms] { ?x ?r ?z } }""",

@@ -12,6 +12,7 @@ from kelda.errors import UsageError
 from kelda.io.hold import Hold
 from kelda.io.job import StreamSource
 from kelda.rdf.event import Reject
+from kelda.shards.shard import News
 
 
 @dataclass
@@ -57,6 +58,16 @@ class FakeQuery:
         self.callbacks.append(callback)
 
 
+@dataclass
+class FakeBatch:
+    news: list[News]
+    merged: list[Answer] = field(default_factory=list)
+
+    @property
+    def rejects(self) -> list[Reject]:
+        return [reject for news in self.news for reject in news.rejects]
+
+
 class FakeEngine:
     """Streams and queries, and a list of what was done to them. It runs until `ends` is set, or `stop`."""
 
@@ -66,10 +77,12 @@ class FakeEngine:
         self.figures = FakeFigures()
         self.late: dict[str, int] = {}
         self.rejects: list[Reject] = []
+        self.batches: list[FakeBatch] = []  # what it will bring
         self.done: list[str] = []
         self.hold: Hold | None = None
         self.started, self.ends = threading.Event(), threading.Event()
         self.fails_with: Exception | None = None
+        self.watchers: list[Callable[[FakeBatch], None]] = []
 
     def stream(self, iri: str, source: str, *, lateness: int = 0, **more: object) -> None:
         declared = StreamSource(iri, source, lateness=lateness)
@@ -90,11 +103,18 @@ class FakeEngine:
         self.done.append(f"add {name}")
         return query
 
+    def watch(self, watcher: Callable[[FakeBatch], None]) -> None:
+        self.watchers.append(watcher)
+
     def start(self) -> None:
         self.done.append("start")
         self.started.set()
 
     def wait(self, timeout: float | None = None) -> bool:
+        for batch in self.batches:
+            self.rejects += batch.rejects
+            for watcher in self.watchers:
+                watcher(batch)
         ended = self.ends.wait(timeout)
         if self.fails_with is not None:
             raise self.fails_with

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from unittest.mock import patch
 
+import kelda
 from kelda.engine.answer import Answer
+from kelda.engine.reference import ReferenceEvaluator
 from kelda.errors import UsageError
-from kelda.inprocess import by_reference as reference_run
-from kelda.inprocess import files
-from kelda.inprocess import run as inprocess
-from kelda.io.job import Job, QuerySpec, StreamSource
+from kelda.inprocess import driver
+from kelda.io.job import QuerySpec, StreamSource, parse_spec
 from kelda.io.sources import open_reader, push_reader
+from kelda.io.sources.arrival import arrived
 from kelda.io.sources.reader import Reader
 from kelda.rdf.event import Reject
+from kelda.rdf.framing import read_events
 from kelda.shards.setup import Setup
 from tests.engine.test_batching import bag
 from tests.shards.local import LocalShards
@@ -90,28 +94,58 @@ def source_of(path: Path, format: str, mapping: Path | None, max_record: int | N
     )
 
 
-def by_job(
-    run: Callable[..., Iterable[Answer]], source: StreamSource, queries: Sequence[QuerySpec], batch: int
-) -> Outcome:
-    """By a runner that reads a job's files to their ends."""
-    told = Told()
-    job = Job(tuple(queries), (source,), batch_events=batch)
-    with patch.object(files, "now_ms", lambda: NOW * 1000):
-        try:
-            found = told.outcome(run(job, progress=told))
-        except UsageError as error:
-            return Outcome(Counter(), Counter(), 0, 0, str(error))
-    assert told.bytes == Path(source.path).stat().st_size
-    return found
-
-
 def by_reference(source: StreamSource, queries: Sequence[QuerySpec], batch: int) -> Outcome:
-    return by_job(reference_run.run, source, queries, batch)
+    """By definition: the events of the file, as they are read one by one."""
+    told, answers = Told(), list[Answer]()
+    evaluator = ReferenceEvaluator()
+    evaluator.add_stream(STREAM, lateness=source.lateness, from_start=True)
+    for spec in queries:
+        evaluator.register(spec.name, parse_spec(spec))
+    try:
+        events = read_events(
+            source.path,
+            format=source.format,
+            mapping=source.mapping,
+            on_reject=told.rejected,
+            name=source.path,
+            max_record=source.max_record,
+        )
+        while some := list(islice(events, batch)):
+            said = arrived(some, lambda: NOW * 1000)
+            told.read(STREAM, len(said), 0)
+            answers += evaluator.push(STREAM, said)
+    except UsageError as error:
+        return Outcome(Counter(), Counter(), 0, 0, str(error))
+    answers += evaluator.end(STREAM)
+    told.lates = evaluator.late[STREAM]
+    return told.outcome(answers)
 
 
 def by_inprocess(source: StreamSource, queries: Sequence[QuerySpec], batch: int) -> Outcome:
-    with patch.object(files, "BLOCK_LINES", batch):
-        return by_job(inprocess.run, source, queries, batch)
+    """By the engine in this process."""
+    told = Told()
+    with (
+        patch.object(driver, "open_reader", partial(open_reader, now=lambda: NOW)),
+        kelda.connect(batch_events=batch) as engine,
+    ):
+        try:
+            engine.stream(
+                STREAM,
+                source.path,
+                format=source.format,
+                mapping=source.mapping,
+                lateness=source.lateness,
+                max_record=source.max_record,
+            )
+            registered = [engine.register(spec.text, spec.name) for spec in queries]
+            engine.start()
+            assert engine.wait(600)
+        except UsageError as error:
+            return Outcome(Counter(), Counter(), 0, 0, str(error))
+        told.events, told.lates, told.rejects = engine.figures.events, engine.late[STREAM], engine.rejects
+        assert engine.figures.rejected == len(told.rejects)
+        assert engine.figures.bytes == Path(source.path).stat().st_size
+        return told.outcome([answer for query in registered for answer in query.results()])
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import kelda
-from kelda.inprocess import by_reference, files
-from kelda.inprocess import run as inprocess
-from kelda.io.job import Job, QuerySpec, StreamSource
+from kelda.inprocess import driver
+from kelda.io.job import QuerySpec, StreamSource
 from kelda.io.sources import open_reader, push_reader
 from kelda.io.sources.reader import Piece
 from kelda.rdf.event import Reject
@@ -30,22 +30,21 @@ def source(tmp_path: Path) -> StreamSource:
     return StreamSource(STREAM, str(path))
 
 
-@pytest.mark.parametrize("run", [inprocess.run, by_reference.run])
-def test_files_in_this_process(run, source: StreamSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "now_ms", lambda: 7000)
-    found = list(run(Job((QUERY,), (source,))))
-    assert sorted((a.time, a.bindings["x"].value) for a in found) == [
-        (7000, "http://ex/a"),
-        (7000, "http://ex/b"),
-    ]
-
-
-def test_engine_reads_events_without_a_time(source: StreamSource) -> None:
-    with kelda.connect() as engine:
+@pytest.mark.parametrize("reference", [False, True])
+def test_files_in_this_process(
+    reference: bool, source: StreamSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "open_reader", partial(open_reader, now=lambda: 7.0))
+    with kelda.connect(reference=reference) as engine:
+        engine.stream(STREAM, source.path)
         query = engine.register(QUERY.text)
-        assert engine.stream(STREAM).read(source.path) == 2  # an empty message is no event
-        engine.advance(2**45)
-        assert len(list(query.results())) == 2
+        engine.start()
+        assert engine.wait(60)
+        assert sorted((a.time, a.bindings["x"].value) for a in query.results()) == [
+            (7000, "http://ex/a"),
+            (7000, "http://ex/b"),
+        ]
+        assert engine.figures.events == 2, "an empty message is no event"
 
 
 def test_a_batch_that_is_read_again_has_the_same_times(source: StreamSource, tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kelda.errors import InputError, UsageError
+from kelda.io.elements import ELEMENTS
+from kelda.io.elements import unpack as unpacked
 from kelda.io.job import StreamSource
 from kelda.io.sources import (
     SCHEMES,
@@ -353,7 +355,6 @@ def test_what_is_wrong_is_said_when_it_is_opened(tmp_path: Path, opened: Open) -
         (f"replay:{path}?speed", UsageError, r"write options as \?name=value"),
         ("replay:", UsageError, "name a file"),
         ("tcp://127.0.0.1:9", UsageError, "say the format"),
-        ("push:", UsageError, "say the format"),
         (f"folder:{tmp_path}/nowhere", InputError, "there is no folder"),
     ):
         with pytest.raises(error, match=said):
@@ -726,14 +727,16 @@ def test_push(opened: Open) -> None:
     reader.end()
     end = reader.latest(start)
     pieces = reader.pieces(start, end)
-    events, rejects = events_of(pieces, "tsnt", None)
-    assert [event.time for event in events] == [1, 2, 2] and not rejects
+    events, rejects = events_of(pieces[:1], "tsnt", None)
+    assert [event.time for event in events] == [1] and not rejects
+    assert [piece.format for piece in pieces[:2]] == ["tsnt", ELEMENTS]
+    assert unpacked(pieces[1].chunk.data)[0].time.tolist() == [2, 2]  # one event of two triples
     assert [piece.heartbeat for piece in pieces] == [None, None, 5, None]
     assert pieces[-1].ends and reader.finished(end)
     with pytest.raises(UsageError, match="takes no more records"):
         reader.push(lines(3))
     again = opened("push:", format="tsnt")
-    assert isinstance(again, PushReader) and again.records == 3
+    assert isinstance(again, PushReader) and again.records == 2
     assert again.pieces(start, end) == pieces
 
 
@@ -750,11 +753,12 @@ def test_what_is_pushed_may_be_watched_and_slowed_down(opened: Open, clock: Cloc
         push_reader(opened("tcp://127.0.0.1:9", format="tsnt"))
 
 
-def test_what_cannot_be_written_is_refused(opened: Open) -> None:
-    reader = opened("push:", format="nquads")
-    assert isinstance(reader, PushReader)
-    with pytest.raises(UsageError, match="events cannot be written as 'nquads'"):
-        reader.push(Event(1, ()))
+def test_text_needs_a_format(opened: Open) -> None:
+    reader = opened("push:")
+    assert isinstance(reader, PushReader) and reader.format == ELEMENTS
+    assert reader.push(Event(1, ())) == 1
+    with pytest.raises(UsageError, match="has no format in which text could be read"):
+        reader.push(lines(1))
 
 
 def test_push_waits_for_who_reads(opened: Open) -> None:

@@ -8,8 +8,6 @@ import pytest
 
 import kelda
 from kelda.engine.answer import Answer
-from kelda.inprocess import run as inprocess
-from kelda.io.job import Job, QuerySpec, StreamSource
 from tests.engine.test_stopped import breaking
 
 S = "http://ex/s"
@@ -74,29 +72,18 @@ def test_a_callback_that_raises_is_its_querys_trouble() -> None:
             list(queries["bad"].results())
 
 
-def test_a_job_gives_all_other_answers_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_by_address_are_read_to_their_ends_for_the_others(tmp_path: Path) -> None:
     file = tmp_path / "s.tsnt"
     file.write_text("".join(f"{t}\t<http://ex/a{t}> <http://ex/p> <http://ex/b> .\n" for t in range(1, 9)))
-
-    def run(*queries: QuerySpec) -> tuple[list[Answer], kelda.QueryStopped]:
-        found: list[Answer] = []
-        with pytest.raises(kelda.QueryStopped) as raised:
-            for answer in inprocess.run(Job(queries, (StreamSource(S, str(file)),))):
-                found.append(answer)
-        return found, raised.value
-
-    prepare = inprocess.prepare
-
-    def prepared(job: Job) -> object:
-        evaluator = prepare(job)
-        breaking(evaluator.network("bad").root, "advance")
-        return evaluator
-
-    monkeypatch.setattr(inprocess, "prepare", prepared)
-    found, error = run(QuerySpec("bad", COUNT), QuerySpec("good", ALL))
-    assert [(a.query, a.time) for a in found] == [("good", t) for t in range(1, 9)]
-    assert "'bad'" in str(error) and error.exit_code == 7
-    assert run(QuerySpec("bad", COUNT))[0] == []
+    with kelda.connect() as engine:
+        engine.stream(S, str(file))
+        bad, good = engine.register(COUNT, name="bad"), engine.register(ALL, name="good")
+        breaking(engine._driver.levels.shards[0].evaluator.network("bad").root, "advance")
+        engine.start()
+        assert engine.wait(60)
+        assert [a.time for a in good.results()] == list(range(1, 9))
+        assert bad.error is not None and bad.error.exit_code == 7 and bad.state == "stopped"
+        assert "'bad'" in str(bad.error)
 
 
 def test_300_queries_joined_with_stored_data_are_few_networks(tmp_path: Path) -> None:

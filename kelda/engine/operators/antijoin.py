@@ -43,12 +43,16 @@ class AntiJoin(Limited):
         self._left.reserve(len(a))
         self._keys.reserve(len(a) + len(b))
         most = self.budget.rows(len(self.columns) + 2)
-        *out, fits = kernels.antijoin(
-            self._left.table, self._keys.table,
-            *plain(a, self.columns), self._left.positions, self._left_on,
-            *plain(b, self._right_columns), self._right_on,
-            self.keep_matched, most,
-        )  # fmt: skip
+        out, fits = kernels.antijoin(
+            tuple(self._left.table),
+            tuple(self._keys.table),
+            plain(a, self.columns),
+            plain(b, self._right_columns),
+            self._left_on,
+            self._right_on,
+            self.keep_matched,
+            most,
+        )
         if not fits:
             raise self.budget.error(8 * most * (len(self.columns) + 2))
         if are_sparse(self._left, self._keys, batch=len(a) + len(b)):
@@ -59,11 +63,11 @@ class AntiJoin(Limited):
         weight, values = self._left.rows()
         key_weight, key_values = self._keys.rows()
         self._start()
-        left, keys = self._left, self._keys
-        left.reserve(len(weight))
-        keys.reserve(len(key_weight))
-        kernels.load_weights(keys.table, key_weight, key_values, keys.positions)
-        kernels.load(left.table, keys.table, weight, values, left.positions, self._left_on, kernels.LEFT)
+        self._left.reserve(len(weight))
+        self._keys.reserve(len(key_weight))
+        left, keys = tuple(self._left.table), tuple(self._keys.table)
+        kernels.load_weights(keys, key_weight, key_values)
+        kernels.load(left, keys, weight, values, self._left_on, kernels.LEFT)
 
     def __len__(self) -> int:
         """Left rows and keys held."""

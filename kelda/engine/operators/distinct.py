@@ -24,7 +24,7 @@ class Distinct:
         if len(a) == 0:
             return Deltas.empty(self.columns)
         self._rows.reserve(len(a))
-        out = kernels.distinct(self._rows.table, *plain(a, self.columns), self._rows.positions)
+        out = kernels.distinct(tuple(self._rows.table), plain(a, self.columns))
         if are_sparse(self._rows, batch=len(a)):
             self._shrink()
         return Deltas(self.columns, *out)
@@ -33,7 +33,7 @@ class Distinct:
         weight, values = self._rows.rows()
         self._rows = RowTable(len(self.columns))
         self._rows.reserve(len(weight))
-        kernels.load_weights(self._rows.table, weight, values, self._rows.positions)
+        kernels.load_weights(tuple(self._rows.table), weight, values)
 
     def __len__(self) -> int:
         """Rows held."""

@@ -55,12 +55,17 @@ class DeltaJoin(Limited):
         self._reserve(len(a), len(b))
         left, right, keys = self._left, self._right, self._keys
         most = self.budget.rows(len(self.columns) + 2)
-        *out, fits = kernels.join(
-            left.table, right.table, keys.table,
-            *plain(a, self._left_columns), left.positions, self._left_on,
-            *plain(b, self._right_columns), right.positions, self._right_on,
-            self._right_only, most,
-        )  # fmt: skip
+        out, fits = kernels.join(
+            tuple(left.table),
+            tuple(right.table),
+            tuple(keys.table),
+            plain(a, self._left_columns),
+            plain(b, self._right_columns),
+            self._left_on,
+            self._right_on,
+            self._right_only,
+            most,
+        )
         if not fits:
             raise self.budget.error(8 * most * (len(self.columns) + 2))
         if are_sparse(left, right, keys, batch=len(a) + len(b)):
@@ -72,11 +77,9 @@ class DeltaJoin(Limited):
         b_weight, b_values = self._right.rows()
         self._start()
         self._reserve(len(a_weight), len(b_weight))
-        left, right, keys = self._left, self._right, self._keys
-        kernels.load(left.table, keys.table, a_weight, a_values, left.positions, self._left_on, kernels.LEFT)
-        kernels.load(
-            right.table, keys.table, b_weight, b_values, right.positions, self._right_on, kernels.RIGHT
-        )
+        left, right, keys = (tuple(rows.table) for rows in (self._left, self._right, self._keys))
+        kernels.load(left, keys, a_weight, a_values, self._left_on, kernels.LEFT)
+        kernels.load(right, keys, b_weight, b_values, self._right_on, kernels.RIGHT)
 
     def __len__(self) -> int:
         """Rows held, on both sides."""

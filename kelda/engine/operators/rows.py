@@ -20,11 +20,10 @@ _WORTH_SHRINKING = 4096
 
 
 class RowTable:
-    """Rows of `width` columns. The kernels work on `table`, whose arrays change when the table grows."""
+    """Rows of `width` columns. The kernels work on the arrays of `table`, which change when it grows."""
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self.positions = np.arange(width, dtype=np.int64)
         buckets = 2 * _SMALLEST
         counters = np.zeros(kernels.COUNTERS, np.int64)
         counters[kernels.SHIFT] = 65 - buckets.bit_length()
@@ -61,7 +60,7 @@ class RowTable:
 
     def rows(self) -> tuple[Ids, Ids]:
         """The rows' weights, and their columns."""
-        lines = self.table.slots[kernels.live_slots(self.table)]
+        lines = self.table.slots[kernels.live_slots(self.table.buckets, len(self))]
         return lines[:, kernels.WEIGHT].copy(), np.ascontiguousarray(lines[:, kernels.FIELDS :].T)
 
 

@@ -56,12 +56,24 @@ _ONE = np.uint64(1)
 _NONE = np.uint64(0)
 
 
+# Records. Python hands over plain tuples, whose types numba finds far sooner than those of named ones. Where
+# a loop is hot, they are taken apart before it: a look into a record is not always free, nor a call with it.
+
+
 class Table(NamedTuple):
     """The arrays of one table."""
 
     slots: Ids  # (capacity + 1, FIELDS + columns)
     buckets: Words
     counters: Ids
+
+
+class Changes(NamedTuple):
+    """Deltas, in or out: in time order, with a row of `values` for each column."""
+
+    time: Ids
+    weight: Ids
+    values: Ids
 
 
 # --- the table -------------------------------------------------------------------------------------------
@@ -74,8 +86,9 @@ def _mixed(h, value):  # type: ignore[no-untyped-def]
 
 
 @helper
-def intern(slots, buckets, counters, values, i, on):  # type: ignore[no-untyped-def]
+def intern(table, values, i, on):  # type: ignore[no-untyped-def]
     """The slot of the row made of columns `on` of row i; a new one has zeros in all its fields."""
+    slots, buckets, counters = table
     h = _SEED
     for k in range(len(on)):
         h = _mixed(h, values[on[k], i])
@@ -113,8 +126,9 @@ def intern(slots, buckets, counters, values, i, on):  # type: ignore[no-untyped-
 
 
 @helper
-def release(slots, buckets, counters, slot):  # type: ignore[no-untyped-def]
+def release(table, slot):  # type: ignore[no-untyped-def]
     """Forget a row. Words behind the gap move up, so that no search ends too early and no tombstone stays."""
+    slots, buckets, counters = table
     h = _SEED
     for c in range(FIELDS, slots.shape[1]):
         h = _mixed(h, slots[slot, c])
@@ -152,16 +166,91 @@ def rehash(old, new, shift):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def live_slots(table):  # type: ignore[no-untyped-def]
-    """The slots in use, ascending."""
-    found = np.empty(table.counters[LIVE], np.int64)
+def live_slots(buckets, count):  # type: ignore[no-untyped-def]
+    """The slots in use, ascending; there are so many."""
+    found = np.empty(count, np.int64)
     n = 0
-    for word in table.buckets:
+    for word in buckets:
         if word != _NONE:
             found[n] = np.int64(word & _LOW)
             n += 1
     found.sort()
     return found
+
+
+# --- rows by key -----------------------------------------------------------------------------------------
+
+
+@helper
+def _intern_by_key(rows, keys, values, i, every, on, side):  # type: ignore[no-untyped-def]
+    """The slot of row i, of which `every` names all columns and `on` those of the key; a new row goes to the
+    front of its key's list on this side."""
+    slots, k_slots = rows.slots, keys.slots
+    row = intern(rows, values, i, every)
+    if slots[row, KEY] == 0:
+        key = intern(keys, values, i, on)
+        first = k_slots[key, side]
+        slots[row, KEY] = key
+        slots[row, NEXT] = first
+        if first != 0:
+            slots[first, PREVIOUS] = row
+        k_slots[key, side] = row
+        k_slots[key, side + LENGTH] += 1
+    return row
+
+
+@helper
+def _unlink(rows, keys, row, side):  # type: ignore[no-untyped-def]
+    """Take a row out of its key's list and release it; its key."""
+    slots, k_slots = rows.slots, keys.slots
+    key, after, before = slots[row, KEY], slots[row, NEXT], slots[row, PREVIOUS]
+    if before != 0:
+        slots[before, NEXT] = after
+    else:
+        k_slots[key, side] = after
+    if after != 0:
+        slots[after, PREVIOUS] = before
+    k_slots[key, side + LENGTH] -= 1
+    release(rows, row)
+    return key
+
+
+@njit(cache=True)
+def load(rows, keys, weight, values, on, side):  # type: ignore[no-untyped-def]
+    """Fill tables with rows that were there before the next instant."""
+    rows, keys = Table(*rows), Table(*keys)
+    every = np.arange(values.shape[0])
+    for i in range(len(weight)):
+        row = _intern_by_key(rows, keys, values, i, every, on, side)
+        rows.slots[row, WEIGHT] += weight[i]
+
+
+@njit(cache=True)
+def load_weights(rows, weight, values):  # type: ignore[no-untyped-def]
+    """The same for a table without keys."""
+    rows = Table(*rows)
+    every = np.arange(values.shape[0])
+    for i in range(len(weight)):
+        row = intern(rows, values, i, every)
+        rows.slots[row, WEIGHT] += weight[i]
+
+
+# --- from instant to instant -----------------------------------------------------------------------------
+
+
+@helper
+def _earlier(left, i, right, j):  # type: ignore[no-untyped-def]
+    """The earlier time of change i on the left and change j on the right, of which one is there."""
+    if j == len(right) or (i < len(left) and left[i] <= right[j]):
+        return left[i]
+    return right[j]
+
+
+@helper
+def _begin(table):  # type: ignore[no-untyped-def]
+    """The number of a new instant."""
+    table.counters[INSTANTS] += 1
+    return table.counters[INSTANTS]
 
 
 @helper
@@ -180,120 +269,72 @@ def _before(slots, slot, now):  # type: ignore[no-untyped-def]
     return slots[slot, BEFORE] if slots[slot, STAMP] == now else slots[slot, WEIGHT]
 
 
-# --- rows by key -----------------------------------------------------------------------------------------
-
-
-@helper
-def _intern_by_key(  # type: ignore[no-untyped-def]
-    slots, buckets, counters, k_slots, k_buckets, k_counters, values, i, all_columns, on, side
-):
-    """The slot of row i; a new row goes to the front of its key's list on this side."""
-    row = intern(slots, buckets, counters, values, i, all_columns)
-    if slots[row, KEY] == 0:
-        key = intern(k_slots, k_buckets, k_counters, values, i, on)
-        first = k_slots[key, side]
-        slots[row, KEY] = key
-        slots[row, NEXT] = first
-        if first != 0:
-            slots[first, PREVIOUS] = row
-        k_slots[key, side] = row
-        k_slots[key, side + LENGTH] += 1
-    return row
-
-
-@helper
-def _unlink(slots, buckets, counters, k_slots, row, side):  # type: ignore[no-untyped-def]
-    """Take a row out of its key's list and release it; its key."""
-    key, after, before = slots[row, KEY], slots[row, NEXT], slots[row, PREVIOUS]
-    if before != 0:
-        slots[before, NEXT] = after
-    else:
-        k_slots[key, side] = after
-    if after != 0:
-        slots[after, PREVIOUS] = before
-    k_slots[key, side + LENGTH] -= 1
-    release(slots, buckets, counters, row)
-    return key
+@njit(cache=True)
+def _room(columns, size):  # type: ignore[no-untyped-def]
+    """Room for so many changes."""
+    return Changes(np.empty(size, np.int64), np.empty(size, np.int64), np.empty((columns, size), np.int64))
 
 
 @njit(cache=True)
-def load(rows, keys, weight, values, all_columns, on, side):  # type: ignore[no-untyped-def]
-    """Fill tables with rows that were there before the next instant."""
-    for i in range(len(weight)):
-        row = _intern_by_key(
-            rows.slots, rows.buckets, rows.counters, keys.slots, keys.buckets, keys.counters,
-            values, i, all_columns, on, side,
-        )  # fmt: skip
-        rows.slots[row, WEIGHT] += weight[i]
-
-
-@njit(cache=True)
-def load_weights(table, weight, values, all_columns):  # type: ignore[no-untyped-def]
-    """The same for a table without keys."""
-    for i in range(len(weight)):
-        row = intern(table.slots, table.buckets, table.counters, values, i, all_columns)
-        table.slots[row, WEIGHT] += weight[i]
-
-
-# --- output that grows -----------------------------------------------------------------------------------
-
-
-@njit(cache=True)
-def _grown(time, weight, values, n, most, limit):  # type: ignore[no-untyped-def]
+def _grown(out, n, most, limit):  # type: ignore[no-untyped-def]
     """The output's n rows, with room for so many more; not for more than `limit` without need."""
-    room = max(min(2 * len(time), limit), n + most)
-    more_time, more_weight = np.empty(room, np.int64), np.empty(room, np.int64)
-    more_values = np.empty((values.shape[0], room), np.int64)
-    more_time[:n] = time[:n]
-    more_weight[:n] = weight[:n]
-    for c in range(values.shape[0]):
-        more_values[c, :n] = values[c, :n]
-    return more_time, more_weight, more_values
+    more = _room(out.values.shape[0], max(min(2 * len(out.time), limit), n + most))
+    more.time[:n] = out.time[:n]
+    more.weight[:n] = out.weight[:n]
+    for c in range(out.values.shape[0]):
+        more.values[c, :n] = out.values[c, :n]
+    return more
+
+
+@njit(cache=True)
+def _first(out, n):  # type: ignore[no-untyped-def]
+    """The output, without the room behind its n rows."""
+    return out.time[:n], out.weight[:n], out.values[:, :n]
 
 
 # --- the operators ---------------------------------------------------------------------------------------
 
 
 @njit(cache=True)
-def distinct(rows, time, weight, values, all_columns):  # type: ignore[no-untyped-def]
+def distinct(rows, changes):  # type: ignore[no-untyped-def]
     """Rows that came (+1) and rows that went (-1): at most one per delta."""
-    slots, buckets, counters = rows
-    count, width = len(time), len(all_columns)
-    touched = np.empty(count, np.int64)
-    out_time, out_weight = np.empty(count, np.int64), np.empty(count, np.int64)
-    out = np.empty((width, count), np.int64)
+    rows = Table(*rows)
+    slots = rows.slots
+    time, weight, values = changes
+    count, width = len(time), values.shape[0]
+    every, touched = np.arange(width), np.empty(count, np.int64)
+    out = _room(width, count)
     n = i = 0
     while i < count:
         t = time[i]
-        counters[INSTANTS] += 1
-        now = counters[INSTANTS]
-        changes = 0
+        now = _begin(rows)
+        changed = 0
         while i < count and time[i] == t:
-            row = intern(slots, buckets, counters, values, i, all_columns)
+            row = intern(rows, values, i, every)
             if _touch(slots, row, weight[i], now):
-                touched[changes] = row
-                changes += 1
+                touched[changed] = row
+                changed += 1
             i += 1
-        for k in range(changes):
+        for k in range(changed):
             row = touched[k]
             w = np.int64(slots[row, WEIGHT] > 0) - np.int64(slots[row, BEFORE] > 0)
             if w != 0:
-                out_time[n] = t
-                out_weight[n] = w
+                out.time[n] = t
+                out.weight[n] = w
                 for c in range(width):
-                    out[c, n] = slots[row, FIELDS + c]
+                    out.values[c, n] = slots[row, FIELDS + c]
                 n += 1
             if slots[row, WEIGHT] == 0:
-                release(slots, buckets, counters, row)
-    return out_time[:n], out_weight[:n], out[:, :n]
+                release(rows, row)
+    return _first(out, n)
 
 
 @helper
-def _emit_pairs(  # type: ignore[no-untyped-def]
-    a_slots, b_slots, k_slots, a_touched, b_touched, right_only, now, t, out_time, out_weight, out, n
-):
+def _emit_pairs(a_slots, b_slots, k_slots, touched, right_only, now, t, out, n):  # type: ignore[no-untyped-def]
     """Weight after minus weight before of every pair of which at least one row has changed."""
-    a_width, b_width = a_slots.shape[1] - FIELDS, len(right_only)
+    a_touched, b_touched = touched
+    time, weight, values = out
+    width = a_slots.shape[1] - FIELDS
     for a in a_touched:
         after, before = a_slots[a, WEIGHT], a_slots[a, BEFORE]
         if after == before:
@@ -302,12 +343,12 @@ def _emit_pairs(  # type: ignore[no-untyped-def]
         while b != 0:
             w = after * b_slots[b, WEIGHT] - before * _before(b_slots, b, now)
             if w != 0:
-                out_time[n] = t
-                out_weight[n] = w
-                for c in range(a_width):
-                    out[c, n] = a_slots[a, FIELDS + c]
-                for c in range(b_width):
-                    out[a_width + c, n] = b_slots[b, FIELDS + right_only[c]]
+                time[n] = t
+                weight[n] = w
+                for c in range(width):
+                    values[c, n] = a_slots[a, FIELDS + c]
+                for c in range(len(right_only)):
+                    values[width + c, n] = b_slots[b, FIELDS + right_only[c]]
                 n += 1
             b = b_slots[b, NEXT]
     for b in b_touched:
@@ -318,93 +359,75 @@ def _emit_pairs(  # type: ignore[no-untyped-def]
         while a != 0:
             # Pairs of which the left row has changed too have been sent above.
             if a_slots[a, WEIGHT] == _before(a_slots, a, now) and a_slots[a, WEIGHT] != 0:
-                out_time[n] = t
-                out_weight[n] = a_slots[a, WEIGHT] * change
-                for c in range(a_width):
-                    out[c, n] = a_slots[a, FIELDS + c]
-                for c in range(b_width):
-                    out[a_width + c, n] = b_slots[b, FIELDS + right_only[c]]
+                time[n] = t
+                weight[n] = a_slots[a, WEIGHT] * change
+                for c in range(width):
+                    values[c, n] = a_slots[a, FIELDS + c]
+                for c in range(len(right_only)):
+                    values[width + c, n] = b_slots[b, FIELDS + right_only[c]]
                 n += 1
             a = a_slots[a, NEXT]
     return n
 
 
 @njit(cache=True)
-def join(  # type: ignore[no-untyped-def]
-    left, right, keys,
-    left_time, left_weight, left_values, left_columns, left_on,
-    right_time, right_weight, right_values, right_columns, right_on,
-    right_only, limit,
-):  # fmt: skip
+def join(left, right, keys, left_changes, right_changes, left_on, right_on, right_only, limit):  # type: ignore[no-untyped-def]
     """The deltas of the join of two tables of rows, linked by `keys`; and whether they are all: not if they
     may be more than `limit`."""
-    a_slots, a_buckets, a_counters = left
-    b_slots, b_buckets, b_counters = right
-    k_slots, k_buckets, k_counters = keys
-    a_count, b_count = len(left_time), len(right_time)
-    a_width, b_width = len(left_columns), len(right_only)
+    left, right, keys = Table(*left), Table(*right), Table(*keys)
+    a_slots, b_slots, k_slots = left.slots, right.slots, keys.slots
+    a_time, a_weight, a_values = left_changes
+    b_time, b_weight, b_values = right_changes
+    a_count, b_count, width = len(a_time), len(b_time), a_values.shape[0]
+    a_every, b_every = np.arange(width), np.arange(b_values.shape[0])
     a_touched, b_touched = np.empty(a_count, np.int64), np.empty(b_count, np.int64)
-    room = max(a_count + b_count, 16)
-    out_time, out_weight = np.empty(room, np.int64), np.empty(room, np.int64)
-    out = np.empty((a_width + b_width, room), np.int64)
+    out = _room(width + len(right_only), max(a_count + b_count, 16))
     n = i = j = 0
     while i < a_count or j < b_count:
-        if j == b_count or (i < a_count and left_time[i] <= right_time[j]):
-            t = left_time[i]
-        else:
-            t = right_time[j]
-        k_counters[INSTANTS] += 1
-        now = k_counters[INSTANTS]
-        a_changes = b_changes = 0
-        while i < a_count and left_time[i] == t:
-            a = _intern_by_key(
-                a_slots, a_buckets, a_counters, k_slots, k_buckets, k_counters,
-                left_values, i, left_columns, left_on, LEFT,
-            )  # fmt: skip
-            if _touch(a_slots, a, left_weight[i], now):
-                a_touched[a_changes] = a
-                a_changes += 1
+        t = _earlier(a_time, i, b_time, j)
+        now = _begin(keys)
+        a_changed = b_changed = 0
+        while i < a_count and a_time[i] == t:
+            a = _intern_by_key(left, keys, a_values, i, a_every, left_on, LEFT)
+            if _touch(a_slots, a, a_weight[i], now):
+                a_touched[a_changed] = a
+                a_changed += 1
             i += 1
-        while j < b_count and right_time[j] == t:
-            b = _intern_by_key(
-                b_slots, b_buckets, b_counters, k_slots, k_buckets, k_counters,
-                right_values, j, right_columns, right_on, RIGHT,
-            )  # fmt: skip
-            if _touch(b_slots, b, right_weight[j], now):
-                b_touched[b_changes] = b
-                b_changes += 1
+        while j < b_count and b_time[j] == t:
+            b = _intern_by_key(right, keys, b_values, j, b_every, right_on, RIGHT)
+            if _touch(b_slots, b, b_weight[j], now):
+                b_touched[b_changed] = b
+                b_changed += 1
             j += 1
         most = 0
-        for k in range(a_changes):
+        for k in range(a_changed):
             most += k_slots[a_slots[a_touched[k], KEY], RIGHT + LENGTH]
-        for k in range(b_changes):
+        for k in range(b_changed):
             most += k_slots[b_slots[b_touched[k], KEY], LEFT + LENGTH]
-        if n + most > len(out_time):
+        if n + most > len(out.time):
             if n + most > limit:
-                return out_time[:n], out_weight[:n], out[:, :n], False
-            out_time, out_weight, out = _grown(out_time, out_weight, out, n, most, limit)
-        n = _emit_pairs(
-            a_slots, b_slots, k_slots, a_touched[:a_changes], b_touched[:b_changes], right_only, now, t,
-            out_time, out_weight, out, n,
-        )  # fmt: skip
-        for k in range(a_changes):
+                return _first(out, n), False
+            out = _grown(out, n, most, limit)
+        touched = (a_touched[:a_changed], b_touched[:b_changed])
+        n = _emit_pairs(a_slots, b_slots, k_slots, touched, right_only, now, t, out, n)
+        for k in range(a_changed):
             if a_slots[a_touched[k], WEIGHT] == 0:
-                key = _unlink(a_slots, a_buckets, a_counters, k_slots, a_touched[k], LEFT)
+                key = _unlink(left, keys, a_touched[k], LEFT)
                 if k_slots[key, LEFT] == 0 and k_slots[key, RIGHT] == 0:
-                    release(k_slots, k_buckets, k_counters, key)
-        for k in range(b_changes):
+                    release(keys, key)
+        for k in range(b_changed):
             if b_slots[b_touched[k], WEIGHT] == 0:
-                key = _unlink(b_slots, b_buckets, b_counters, k_slots, b_touched[k], RIGHT)
+                key = _unlink(right, keys, b_touched[k], RIGHT)
                 if k_slots[key, LEFT] == 0 and k_slots[key, RIGHT] == 0:
-                    release(k_slots, k_buckets, k_counters, key)
-    return out_time[:n], out_weight[:n], out[:, :n], True
+                    release(keys, key)
+    return _first(out, n), True
 
 
 @helper
-def _emit_shown(  # type: ignore[no-untyped-def]
-    a_slots, k_slots, a_touched, k_touched, keep_matched, now, t, out_time, out_weight, out, n
-):
+def _emit_shown(a_slots, k_slots, touched, keep_matched, now, t, out, n):  # type: ignore[no-untyped-def]
     """Weight after minus weight before of left rows that changed or whose key gained or lost its match."""
+    a_touched, k_touched = touched
+    time, weight, values = out
     width = a_slots.shape[1] - FIELDS
     for key in k_touched:
         shown = (k_slots[key, WEIGHT] > 0) == keep_matched
@@ -414,10 +437,10 @@ def _emit_shown(  # type: ignore[no-untyped-def]
         while a != 0:
             w = a_slots[a, WEIGHT] if shown else -_before(a_slots, a, now)
             if w != 0:
-                out_time[n] = t
-                out_weight[n] = w
+                time[n] = t
+                weight[n] = w
                 for c in range(width):
-                    out[c, n] = a_slots[a, FIELDS + c]
+                    values[c, n] = a_slots[a, FIELDS + c]
                 n += 1
             a = a_slots[a, NEXT]
     for a in a_touched:
@@ -426,73 +449,60 @@ def _emit_shown(  # type: ignore[no-untyped-def]
         shown_before = (k_slots[key, BEFORE] > 0) == keep_matched
         w = a_slots[a, WEIGHT] - a_slots[a, BEFORE]
         if shown and shown_before and w != 0:
-            out_time[n] = t
-            out_weight[n] = w
+            time[n] = t
+            weight[n] = w
             for c in range(width):
-                out[c, n] = a_slots[a, FIELDS + c]
+                values[c, n] = a_slots[a, FIELDS + c]
             n += 1
     return n
 
 
 @njit(cache=True)
-def antijoin(  # type: ignore[no-untyped-def]
-    left, keys,
-    left_time, left_weight, left_values, left_columns, left_on,
-    right_time, right_weight, right_values, right_on,
-    keep_matched, limit,
-):  # fmt: skip
+def antijoin(left, keys, left_changes, right_changes, left_on, right_on, keep_matched, limit):  # type: ignore[no-untyped-def]
     """The deltas of the left rows whose key has a match (`keep_matched`), or has none; and whether they are
     all: not if they may be more than `limit`."""
-    a_slots, a_buckets, a_counters = left
-    k_slots, k_buckets, k_counters = keys
-    a_count, b_count, width = len(left_time), len(right_time), len(left_columns)
+    left, keys = Table(*left), Table(*keys)
+    a_slots, k_slots = left.slots, keys.slots
+    a_time, a_weight, a_values = left_changes
+    b_time, b_weight, b_values = right_changes
+    a_count, b_count, width = len(a_time), len(b_time), a_values.shape[0]
+    every = np.arange(width)
     a_touched, k_touched = np.empty(a_count, np.int64), np.empty(a_count + b_count, np.int64)
-    room = max(a_count + b_count, 16)
-    out_time, out_weight = np.empty(room, np.int64), np.empty(room, np.int64)
-    out = np.empty((width, room), np.int64)
+    out = _room(width, max(a_count + b_count, 16))
     n = i = j = 0
     while i < a_count or j < b_count:
-        if j == b_count or (i < a_count and left_time[i] <= right_time[j]):
-            t = left_time[i]
-        else:
-            t = right_time[j]
-        k_counters[INSTANTS] += 1
-        now = k_counters[INSTANTS]
-        a_changes = k_changes = 0
-        while i < a_count and left_time[i] == t:
-            a = _intern_by_key(
-                a_slots, a_buckets, a_counters, k_slots, k_buckets, k_counters,
-                left_values, i, left_columns, left_on, LEFT,
-            )  # fmt: skip
-            if _touch(a_slots, a, left_weight[i], now):
-                a_touched[a_changes] = a
-                a_changes += 1
+        t = _earlier(a_time, i, b_time, j)
+        now = _begin(keys)
+        a_changed = k_changed = 0
+        while i < a_count and a_time[i] == t:
+            a = _intern_by_key(left, keys, a_values, i, every, left_on, LEFT)
+            if _touch(a_slots, a, a_weight[i], now):
+                a_touched[a_changed] = a
+                a_changed += 1
                 key = a_slots[a, KEY]
                 if _touch(k_slots, key, 0, now):
-                    k_touched[k_changes] = key
-                    k_changes += 1
+                    k_touched[k_changed] = key
+                    k_changed += 1
             i += 1
-        while j < b_count and right_time[j] == t:
-            key = intern(k_slots, k_buckets, k_counters, right_values, j, right_on)
-            if _touch(k_slots, key, right_weight[j], now):
-                k_touched[k_changes] = key
-                k_changes += 1
+        while j < b_count and b_time[j] == t:
+            key = intern(keys, b_values, j, right_on)
+            if _touch(k_slots, key, b_weight[j], now):
+                k_touched[k_changed] = key
+                k_changed += 1
             j += 1
-        most = a_changes
-        for k in range(k_changes):
+        most = a_changed
+        for k in range(k_changed):
             most += k_slots[k_touched[k], LEFT + LENGTH]
-        if n + most > len(out_time):
+        if n + most > len(out.time):
             if n + most > limit:
-                return out_time[:n], out_weight[:n], out[:, :n], False
-            out_time, out_weight, out = _grown(out_time, out_weight, out, n, most, limit)
-        n = _emit_shown(
-            a_slots, k_slots, a_touched[:a_changes], k_touched[:k_changes], keep_matched, now, t,
-            out_time, out_weight, out, n,
-        )  # fmt: skip
-        for k in range(a_changes):
+                return _first(out, n), False
+            out = _grown(out, n, most, limit)
+        touched = (a_touched[:a_changed], k_touched[:k_changed])
+        n = _emit_shown(a_slots, k_slots, touched, keep_matched, now, t, out, n)
+        for k in range(a_changed):
             if a_slots[a_touched[k], WEIGHT] == 0:
-                _unlink(a_slots, a_buckets, a_counters, k_slots, a_touched[k], LEFT)
-        for k in range(k_changes):
+                _unlink(left, keys, a_touched[k], LEFT)
+        for k in range(k_changed):
             if k_slots[k_touched[k], WEIGHT] == 0 and k_slots[k_touched[k], LEFT] == 0:
-                release(k_slots, k_buckets, k_counters, k_touched[k])
-    return out_time[:n], out_weight[:n], out[:, :n], True
+                release(keys, k_touched[k])
+    return _first(out, n), True

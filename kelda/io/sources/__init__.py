@@ -8,7 +8,7 @@
 
 | address                          | the stream is                                    |
 |----------------------------------|--------------------------------------------------|
-| `path`, `file:path`              | a file, in any format and compression            |
+| `path`, `file:path`              | a file, in any format and compression; a pipe    |
 | `tail:path`                      | a file that grows                                |
 | `folder:path?pattern=…&watch=…`  | the files of a folder, also those still to come  |
 | `tcp://host:port?reconnect=…`    | what a server sends                              |
@@ -32,6 +32,7 @@ from kelda.io.sources.arrival import NotingArrival, may_lack_time
 from kelda.io.sources.file import FileReader
 from kelda.io.sources.folder import FolderReader
 from kelda.io.sources.idle import SayingWhenIdle
+from kelda.io.sources.pipe import PipeReader
 from kelda.io.sources.push import BusyError, PushReader
 from kelda.io.sources.rate import AtMost
 from kelda.io.sources.reader import Around, Now, Offset, Piece, Reader, wall
@@ -87,6 +88,16 @@ class Opening:
 
 def _file(opening: Opening) -> Reader:
     opening.address.done()
+    if is_a_pipe(opening.path):
+        return PipeReader(
+            opening.path,
+            opening.source,
+            opening.number,
+            format=opening.format,
+            spool=opening.spool,
+            piece_records=opening.piece_records,
+            now=opening.now,
+        )
     return FileReader(
         opening.path,
         opening.source,
@@ -249,15 +260,15 @@ def check_source(source: StreamSource) -> None:
     there. Nothing is read, and nothing is left behind."""
     address = read_address(source.path)
     place = Path(address.place) if address.scheme in LOCAL else None
-    if address.scheme in ELSEWHERE or (place is not None and place.exists() and _is_a_pipe(place)):
+    if address.scheme in ELSEWHERE or (place is not None and is_a_pipe(place)):
         return
     with tempfile.TemporaryDirectory(prefix="kelda-check-") as folder:
         open_reader(source.path, source, 0, spool=Path(folder)).close()
 
 
-def _is_a_pipe(path: Path) -> bool:
+def is_a_pipe(path: Path) -> bool:
     """Whether to open it is to read from it."""
-    return not path.is_file() and not path.is_dir()
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def push_reader(reader: Reader) -> PushReader:

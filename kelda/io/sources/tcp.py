@@ -12,27 +12,22 @@ from __future__ import annotations
 
 import logging
 import socket
-import threading
 import time
 from pathlib import Path
 
 from kelda.errors import UsageError
 from kelda.io.job import StreamSource
-from kelda.io.sources.reader import Now, Offset, Piece, wall
-from kelda.io.sources.spooled import SpooledReader
+from kelda.io.sources.listening import GATHER, PORTION, SILENCE, WAITING, ListeningReader
+from kelda.io.sources.reader import Now, wall
 from kelda.rdf.framing import RECORDS
 
-WAITING = 1_000_000  # records that may wait before the socket is left alone
-GATHER = 0.01  # seconds in which what trickles in becomes one piece
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
-SILENCE = 0.2  # seconds after which a thread that waits looks whether it is still wanted
-PORTION = 1 << 18
 
 _log = logging.getLogger(__name__)
 
 
-class TcpReader(SpooledReader):
-    """Reads from a server in a thread of its own, which starts when the reader is first asked."""
+class TcpReader(ListeningReader):
+    """Reads from a server."""
 
     def __init__(
         self,
@@ -47,53 +42,29 @@ class TcpReader(SpooledReader):
         max_waiting: int = WAITING,
         now: Now = wall,
     ) -> None:
-        super().__init__(source, number, format=format, spool=spool, piece_records=piece_records, now=now)
+        super().__init__(
+            source,
+            number,
+            format=format,
+            spool=spool,
+            piece_records=piece_records,
+            max_waiting=max_waiting,
+            now=now,
+        )
         host, colon, port = place.rstrip("/").rpartition(":")
         if not colon or not host or not port.isdigit():
             raise UsageError(f"tcp://{place}: write tcp://host:port, for example tcp://127.0.0.1:9999")
         self._server = (host.strip("[]"), int(port))
-        self._reconnect, self._max_waiting = reconnect, max_waiting
-        self._thread: threading.Thread | None = None
-        self._stopped = threading.Event()
-        self._problem: BaseException | None = None
+        self._reconnect = reconnect
 
-    def latest(self, at: Offset, max_records: int | None = None) -> Offset:
-        self._go()
-        return super().latest(at, max_records)
-
-    def pieces(self, begin: Offset, end: Offset) -> list[Piece]:
-        self._go()
-        return super().pieces(begin, end)
-
-    def close(self) -> None:
-        self._stopped.set()
-        if self._thread is not None:
-            self._thread.join()
-        super().close()
-
-    # ------------------------------------------------------------------ the thread
-
-    def _go(self) -> None:
-        if self._problem is not None:
-            raise self._problem
-        if self._thread is None and not self._spool.ended and not self._stopped.is_set():
-            self._thread = threading.Thread(target=self._run, name=f"kelda {self.source.path}", daemon=True)
-            self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._connect_for_ever()
-        except BaseException as problem:  # noqa: BLE001  (raised again by who asks next)
-            self._problem = problem
-
-    def _connect_for_ever(self) -> None:
+    def _listen(self) -> None:
         pause = FIRST_PAUSE
         while not self._stopped.is_set():
             reason = "it was closed by the server"
             try:
                 with socket.create_connection(self._server, timeout=LONGEST_PAUSE) as connection:
                     pause = FIRST_PAUSE
-                    self._listen(connection)
+                    self._hear(connection)
             except OSError as problem:
                 reason = str(problem)
             if self._stopped.is_set():
@@ -106,14 +77,12 @@ class TcpReader(SpooledReader):
             self._stopped.wait(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    def _listen(self, connection: socket.socket) -> None:
+    def _hear(self, connection: socket.socket) -> None:
         connection.settimeout(SILENCE)
         document = self._document()
         try:
             while not self._stopped.is_set():
-                if self._spool.waiting > self._max_waiting:
-                    with self._spool.changed:
-                        self._spool.changed.wait(SILENCE)
+                if self._too_much_waits():
                     continue
                 data, open_still = _gathered(connection)
                 if data:

@@ -11,23 +11,25 @@ store happens to hold its triples, and so on how the input was cut into batches.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from kelda.lang import algebra as A
 from kelda.lang.deep import roomy
-from kelda.lang.scope import visible
+from kelda.lang.scope import Streams, visible
 from kelda.lang.walk import transform
 
 
 @roomy()
 def deterministic(query: A.Query) -> A.Query:
     """The rule."""
-    return transform(query, _rewrite)
+    streams = {w.name: w.stream for w in query.windows}
+    return transform(query, partial(_rewrite, streams=streams))
 
 
-def _rewrite(node: object) -> object:
+def _rewrite(node: object, streams: Streams) -> object:
     match node:
         case A.Slice(pattern):
-            return replace(node, pattern=_totally_ordered(pattern))
+            return replace(node, pattern=_totally_ordered(pattern, streams))
         case A.Aggregate(op="SAMPLE"):
             return replace(node, op="MIN")
         case A.Group(pattern, _, aggregates):
@@ -38,15 +40,13 @@ def _rewrite(node: object) -> object:
     return node
 
 
-def _totally_ordered(pattern: A.Pattern) -> A.Pattern:
+def _totally_ordered(pattern: A.Pattern, streams: Streams) -> A.Pattern:
     match pattern:
-        case A.Distinct(inner):
-            return A.Distinct(_totally_ordered(inner))
-        case A.Reduced(inner):
-            return A.Reduced(_totally_ordered(inner))
+        case A.Distinct(inner) | A.Reduced(inner):
+            return replace(pattern, pattern=_totally_ordered(inner, streams))
         case A.Project(inner, variables):
             return A.Project(_ordered_by(inner, variables), variables)
-    return _ordered_by(pattern, tuple(sorted(visible(pattern))))
+    return _ordered_by(pattern, tuple(sorted(visible(pattern, streams))))
 
 
 def _ordered_by(pattern: A.Pattern, variables: tuple[A.Var, ...]) -> A.Pattern:

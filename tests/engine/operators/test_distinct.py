@@ -198,20 +198,20 @@ def test_memory_follows_the_live_rows() -> None:
 def test_the_table_against_a_dict() -> None:
     """Interning, releasing and growing in a random order, with rows that differ in few bits."""
     random = np.random.default_rng(1)
-    table, slots = RowTable(2), dict[Row, int]()
+    table, slots, every = RowTable(2), dict[Row, int](), np.arange(2)
     shift = np.array([0, 0, 40, 62])
     for _ in range(3000):
         grown = random.random() < 0.6
         if grown or not slots:
             row = random.integers(-40, 40, (2, 1)) << random.choice(shift)
             table.reserve(1)
-            slot = intern(*table.table, row, 0, table.positions)
+            slot = intern(table.table, row, 0, every)
             assert slots.setdefault((int(row[0, 0]), int(row[1, 0])), slot) == slot
         else:
             row = list(slots)[random.integers(len(slots))]
-            release(*table.table, slots.pop(row))
+            release(table.table, slots.pop(row))
         assert len(table) == len(slots)
     assert len(set(slots.values())) == len(slots)
     for row, slot in slots.items():
-        assert intern(*table.table, np.array(row, np.int64)[:, None], 0, table.positions) == slot
+        assert intern(table.table, np.array(row, np.int64)[:, None], 0, every) == slot
     assert {tuple(r) for r in table.rows()[1].T.tolist()} == slots.keys()

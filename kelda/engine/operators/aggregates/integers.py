@@ -7,9 +7,10 @@ import numpy as np
 from kelda.engine.deltas import Ids
 from kelda.rdf.ids import Kind
 
-ZERO = int(np.int64(-(2**63)) | np.int64(Kind.INTEGER << 58))
+_ZERO, _VALUE = np.int64(-(2**63)) | np.int64(Kind.INTEGER << 58), np.int64((1 << 58) - 1)
+ZERO = int(_ZERO)
 
 
 def integer_ids(values: Ids) -> Ids:
     """The ids of integers below 2^57."""
-    return np.int64(ZERO) | (values & (1 << 58) - 1)
+    return _ZERO | (values & _VALUE)
