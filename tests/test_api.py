@@ -296,3 +296,18 @@ def test_quads_are_answers() -> None:
     engine = kelda.connect()
     found = engine.query("CONSTRUCT { GRAPH ?g { <e:a> <e:b> _:n } } { VALUES ?g { <e:g> 5 UNDEF } }")
     assert [str(quad.graph_name) for quad in found] == ["<e:g>"]
+
+
+def test_a_query_registered_after_a_restart_sees_what_comes_next(tmp_path: Path) -> None:
+    with kelda.connect(checkpoint=tmp_path / "state") as engine:
+        engine.start()
+        engine.stream(S).push("<http://ex/a> <http://ex/p> 1 .", time=1000)
+        engine.advance(1000)
+        assert engine.flush(60)
+    with kelda.connect(checkpoint=tmp_path / "state") as engine:
+        query = engine.register(LAST_3S)
+        engine.start()
+        engine.stream(S).push("<http://ex/b> <http://ex/p> 1 .", time=2000)
+        engine.advance(2000)
+        assert engine.flush(60)
+        assert names(query) == [(2000, "+", "b")]

@@ -9,7 +9,7 @@ its windows reach back.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -181,6 +181,15 @@ class Registrations:
                     self.enter([Switch(name, move.shard)])
 
     # -------------------------------------------------------------------- over a restart
+
+    @property
+    def clock(self) -> tuple[int, int, dict[str, int]]:
+        """The last batch that was answered, the time up to which all is, and what each stream has told."""
+        return self._done, self._now, self._told
+
+    def go_on(self, batch: int, now: int, told: Mapping[str, int]) -> None:
+        """An earlier run came so far: a query that is new need not wait for what it has answered."""
+        self._done, self._now, self._told = batch, now, dict(told)
 
     def take_up(self) -> None:
         """Go on where an earlier run was, whose catalog this is."""

@@ -10,6 +10,7 @@ commit behind it.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import uuid
@@ -22,8 +23,9 @@ from kelda.engine.clock import NEVER
 from kelda.engine.stopped import Stopped
 from kelda.errors import KeldaError, UsageError
 from kelda.io.arrivals import arrivals
+from kelda.io.durable import replace_file
 from kelda.io.job import StreamSource
-from kelda.io.kept import writing
+from kelda.io.kept import reading, writing
 from kelda.io.sources import PushReader, Reader, open_reader, push_reader
 from kelda.io.sources.address import read_address
 from kelda.io.sources.silence import Silence
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FRAME = "dataframe:"
+CLOCK = "clock"  # in the checkpoint folder: how far a run came that has ended
 POLL = 0.1  # seconds between two looks at what Spark does
 
 
@@ -77,7 +80,7 @@ class SparkDriver:
             self._width = Width(self.folder)
             self._query: Any = None
             self._ended = threading.Event()
-            self._near = self._ahead = False
+            self._near = self._ahead = self._closed = False
             self._frames: dict[int, DataFrame] = {}
             self.pushed: dict[int, PushReader] = {}
             self._here: dict[int, Reader] = {}  # readers in this process: pushed streams, silences of frames
@@ -108,6 +111,7 @@ class SparkDriver:
         told = self.log.find(begun[-1], "catalog") if begun else None
         catalog, version = self.deployment.catalog, int(told["version"]) if told else 0
         catalog.refresh().check(version)  # type: ignore[attr-defined]
+        self._recall_clock(max(begun, default=-1))
         self.deployment.take_up()
         # The batch that was being taken is read again, with the streams that there were then.
         then = Declared().take(catalog.between(0, version)).streams
@@ -119,6 +123,16 @@ class SparkDriver:
             all_told = last == begun[-1] and version == catalog.version
             if all_told and at and all(offset and offset["ended"] for offset in at):
                 self._ended.set()  # there will be no batch to tell it
+
+    def _recall_clock(self, last: int) -> None:
+        """How far an earlier run came, if it could say so when it ended."""
+        file = self.folder / CLOCK
+        if not file.exists():
+            return
+        with reading(file):
+            batch, now, told = json.loads(file.read_text("utf-8"))
+            if batch == last:
+                self.deployment.registrations.go_on(int(batch), int(now), dict(told))
 
     def _write_routing(self) -> None:
         with writing(self._routing.path):
@@ -355,7 +369,12 @@ class SparkDriver:
         for reader in self._here.values():
             reader.close()
         self._threads.shutdown()
-        self.deployment.close()
+        closed, self._closed = self._closed, True
+        try:
+            if not closed:
+                replace_file(self.folder / CLOCK, json.dumps(self.deployment.registrations.clock).encode())
+        finally:
+            self.deployment.close()
 
     # -------------------------------------------------------------------- batches
 

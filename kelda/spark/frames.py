@@ -64,7 +64,7 @@ def check_pace(source: StreamSource) -> None:
             "and give its reader an option such as maxOffsetsPerTrigger (Kafka) or maxFilesPerTrigger (files)"
         )
     if source.idle_ms is not None and source.idle_ms < 1:
-        raise UsageError(f"idle_ms of <{source.iri}> must be at least 1, not {source.idle_ms}")
+        raise UsageError(f"idle of <{source.iri}> must be at least 1, not {source.idle_ms}")
 
 
 def parcels_of(frame: DataFrame, number: int, source: StreamSource, run: Run, routing: str) -> DataFrame:

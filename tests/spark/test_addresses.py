@@ -1,4 +1,4 @@
-"""Streams by their addresses, all in one running pipeline: socket, watched folder, growing file, replay."""
+"""Streams by their addresses, all in one running engine: socket, watched folder, growing file, replay."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import kelda
 from kelda.engine.answer import Answer
 from kelda.engine.reference import ReferenceEvaluator
-from kelda.io.job import QuerySpec, StreamSource
 from kelda.lang import parse
-from kelda.spark.pipeline import Batch, Pipeline
 from tests.shards.worlds import PREFIX, event
 from tests.spark.scene import MASTER, until
 
@@ -66,28 +65,23 @@ def test_streams_of_all_kinds_side_by_side(tmp_path: Path) -> None:
         "appended": f"tail:{tail}",
         "replayed": f"replay:{film}?rate=50",
     }
-    batches: dict[int, list[Answer]] = {}
-
-    def take(batch: Batch) -> None:
-        batches[batch.id] = batch.answers
-
-    streams = [StreamSource(f"http://ex/{name}", address, "tsnt") for name, address in addresses.items()]
-    pipeline = Pipeline(streams, tmp_path / "checkpoint", shards=2, take=take)
-    pipeline.register(QuerySpec("q", TEXT))
-    pipeline.start(MASTER)
-    try:
+    with kelda.connect(MASTER, shards=2) as engine:
+        for name, address in addresses.items():
+            engine.stream(f"http://ex/{name}", address, format="tsnt")
+        query = engine.register(TEXT, name="q")
+        engine.start()
         server.send(text("sent", 1, 10))
         # Nothing is known of an instant before all streams have come further.
-        until(lambda: (pipeline.figures.stream_time or 0) >= 9, "the beginning is answered")
+        until(
+            lambda: engine.wait(0.01) or (engine.figures.stream_time or 0) >= 9, "the beginning is answered"
+        )
         server.send(text("sent", 11, LAST + 1))
         with tail.open("ab") as file:
             file.write(text("appended", 11, LAST + 1))
         hidden = folder / ".2.tsnt"
         hidden.write_bytes(text("dropped", 11, LAST + 1))
         hidden.rename(folder / "2.tsnt")
-        until(lambda: (pipeline.figures.stream_time or 0) >= LAST, "all is answered")
-    finally:
-        pipeline.stop()
+        until(lambda: engine.wait(0.01) or (engine.figures.stream_time or 0) >= LAST, "all is answered")
 
     reference = ReferenceEvaluator()
     for stream in STREAMS:
@@ -97,6 +91,6 @@ def test_streams_of_all_kinds_side_by_side(tmp_path: Path) -> None:
     for stream in STREAMS:
         events = [event(t, f"n{t % 3}", stream, f"n{t}") for t in range(1, LAST + 2)]
         expected += reference.push(f"http://ex/{stream}", events)
-    found = [a for answers in batches.values() for a in answers if a.time <= LAST]
+    found = [a for a in query.results() if a.time <= LAST]
     told = sorted(a.to_json() for a in expected if a.time <= LAST)
     assert sorted(a.to_json() for a in found) == told and len(told) >= 4 * LAST

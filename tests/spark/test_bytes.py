@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kelda.inprocess import by_reference
-from kelda.io.job import Job, QuerySpec, StreamSource
+import kelda
 from kelda.rdf.event import Reject
-from kelda.spark.run import run
 from tests.engine.test_batching import bag
 from tests.io.odd_bytes import BOM, JSON_MAPPING, MAPPING
-from tests.spark.scene import MASTER, Told
+from tests.spark.scene import MASTER, PATIENCE
 
 TIME = b"<http://www.w3.org/ns/prov#generatedAtTime>"
 LONG = b"x" * 300
@@ -42,32 +40,46 @@ def shown(rejects: list[Reject]) -> list[tuple[str, int, str, str]]:
     return sorted((Path(r.source).name, r.line, r.reason, r.record) for r in rejects)
 
 
+def read(folder: Path, master: str | None, **how: int | bool) -> tuple[kelda.Engine, list[kelda.Answer]]:
+    """An engine that has read all of it, and its answers."""
+    with kelda.connect(master, batch_events=3, **how) as engine:  # type: ignore[arg-type]
+        for format in STREAMS:
+            iri, mapping = f"http://ex/{format}", folder / f"{format}.mapping.json"
+            kept = str(mapping) if mapping.exists() else None
+            engine.stream(iri, str(folder / f"odd.{format}"), format=format, mapping=kept, max_record=250)
+            engine.register(f"SELECT * {{ STREAM <{iri}> [RANGE 2ms] {{ ?s ?p ?o }} }}", name=format)
+        engine.start()
+        assert engine.wait(PATIENCE)
+        return engine, [answer for query in engine.queries for answer in query.results()]
+
+
 @pytest.mark.spark
 def test_the_same_bytes_on_spark(tmp_path: Path) -> None:
-    streams, queries = [], []
     for format, data in STREAMS.items():
-        path, mapping = tmp_path / f"odd.{format}", None
-        path.write_bytes(data)
-        if format in ("csv", "json"):
-            mapping = tmp_path / f"{format}.mapping.json"
-            mapping.write_text(json.dumps(MAPPING if format == "csv" else JSON_MAPPING))
-        iri = f"http://ex/{format}"
-        streams.append(StreamSource(iri, str(path), format, mapping=mapping and str(mapping), max_record=250))
-        queries.append(QuerySpec(format, f"SELECT * {{ STREAM <{iri}> [RANGE 2ms] {{ ?s ?p ?o }} }}"))
-    job = Job(tuple(queries), tuple(streams), batch_events=3)
-    expected, found = Told(), Told()
-    answers = bag(list(by_reference.run(job, progress=expected)))
-    assert bag(list(run(job, master=MASTER, progress=found, shards=2))) == answers
+        (tmp_path / f"odd.{format}").write_bytes(data)
+    for format, mapping in (("csv", MAPPING), ("json", JSON_MAPPING)):
+        (tmp_path / f"{format}.mapping.json").write_text(json.dumps(mapping))
+    expected, wanted = read(tmp_path, None, reference=True)
+    found, answers = read(tmp_path, MASTER, shards=2)
+    assert bag(answers) == bag(wanted)
     assert shown(found.rejects) == shown(expected.rejects) and len(found.rejects) >= 15
-    assert found.events == expected.events and found.lates == expected.lates and found.lates.total() == 1
+    assert found.figures.events == expected.figures.events
+    assert found.figures.rejected == len(found.rejects)
+    assert found.late == expected.late and sum(found.late.values()) == 1
 
 
 @pytest.mark.spark
 def test_an_event_without_a_time_arrives_on_spark(tmp_path: Path) -> None:
     path = tmp_path / "s.messages"
     path.write_bytes(b"<http://ex/a> <http://ex/p> 1 .\nMESSAGE\n<http://ex/b> <http://ex/p> 2 .\n")
-    query = QuerySpec("q", "SELECT ?x { STREAM <http://ex/s> [NOW] { ?x <http://ex/p> ?y } }")
     begun = time.time() * 1000
-    answers = list(run(Job((query,), (StreamSource("http://ex/s", str(path)),)), master=MASTER))
-    assert len(answers) == 2
+    with kelda.connect(MASTER) as engine:
+        engine.stream("http://ex/s", str(path))
+        pushed = engine.stream("http://ex/pushed")
+        query = engine.register("SELECT ?x { STREAM <http://ex/s> [NOW] { ?x <http://ex/p> ?y } }")
+        other = engine.register("SELECT ?x { STREAM <http://ex/pushed> [NOW] { ?x <http://ex/p> ?y } }")
+        engine.start()
+        assert pushed.push("<http://ex/c> <http://ex/p> 3 .") == 1
+    answers = [*query.results(), *other.results()]
+    assert [a.bindings and a.bindings["x"].value[-1] for a in answers] == ["a", "b", "c"]
     assert all(begun - 1000 <= answer.time <= time.time() * 1000 + 1000 for answer in answers)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import kelda
 from kelda.errors import UsageError
-from kelda.io.job import QuerySpec, StreamSource
-from kelda.spark.pipeline import Batch, Pipeline
+from tests.spark.scene import MASTER, PATIENCE
 
 HOT = """PREFIX : <http://ex/>
 CONSTRUCT { ?room :hot ?t } WHERE { STREAM :heat [NOW] { ?room :value ?t FILTER(?t > 25) } }"""
@@ -16,7 +16,8 @@ TWICE = """PREFIX : <http://ex/>
 SELECT ?room (COUNT(*) AS ?n) WHERE { STREAM :alarms [RANGE 3s] { ?room :hot ?t } } GROUP BY ?room"""
 
 
-def streams(folder: Path) -> list[StreamSource]:
+def fed(folder: Path, **how: int) -> kelda.Engine:
+    """An engine with a stream from a file, and one that the query `hot` feeds."""
     path = folder / "heat.tsnt"
     integer = "<http://www.w3.org/2001/XMLSchema#integer>"
     values = [20, 30, 26, 10, 40, 12, 13, 14, 50]
@@ -25,33 +26,31 @@ def streams(folder: Path) -> list[StreamSource]:
         for i, v in enumerate(values, 1)
     ]
     path.write_text("".join(lines))
-    return [StreamSource("http://ex/heat", str(path)), StreamSource("http://ex/alarms", "query:hot")]
+    engine = kelda.connect(MASTER, checkpoint=folder / "checkpoint", **how)
+    engine.stream("http://ex/heat", str(path))
+    engine.stream("http://ex/alarms", "query:hot")
+    return engine
 
 
 @pytest.mark.spark
 def test_a_query_feeds_a_query(tmp_path: Path) -> None:
-    found: list[str] = []
-
-    def take(batch: Batch) -> None:
-        for a in batch.answers:
-            if a.query == "twice" and a.bindings is not None:
-                found.append(f"{a.time} {a.bindings['room'].value[-2:]} {a.bindings['n'].value}")
-
-    pipeline = Pipeline(streams(tmp_path), tmp_path / "checkpoint", shards=2, batch_events=2, take=take)
-    pipeline.register(QuerySpec("hot", HOT))
-    pipeline.register(QuerySpec("twice", TWICE))
-    pipeline.start("local[2]")
-    try:
-        assert pipeline.wait(240)
-    finally:
-        pipeline.stop()
+    with fed(tmp_path, shards=2, batch_events=2) as engine:
+        engine.register(HOT, name="hot")
+        twice = engine.register(TWICE, name="twice")
+        engine.start()
+        assert engine.wait(PATIENCE)
+        found = [
+            f"{a.time} {a.bindings['room'].value[-2:]} {a.bindings['n'].value}"
+            for a in twice.results()
+            if a.bindings is not None
+        ]
     # Hot at 2 (r0), 3 (r1), 5 (r1), 9 (r1); a window of 3 s holds (t - 3, t].
     assert found == ["2000 r0 1", "3000 r1 1", "5000 r1 2", "6000 r1 1", "9000 r1 1"]
 
 
 def test_a_feeder_comes_first_and_constructs(tmp_path: Path) -> None:
-    pipeline = Pipeline(streams(tmp_path), tmp_path / "checkpoint")
-    with pytest.raises(UsageError, match="first"):
-        pipeline.register(QuerySpec("twice", TWICE))
-    with pytest.raises(UsageError, match="CONSTRUCT"):
-        pipeline.register(QuerySpec("hot", "SELECT ?s { STREAM <http://ex/heat> [NOW] { ?s ?p ?o } }"))
+    with fed(tmp_path) as engine:
+        with pytest.raises(UsageError, match="first"):
+            engine.register(TWICE, name="twice")
+        with pytest.raises(UsageError, match="CONSTRUCT"):
+            engine.register("SELECT ?s { STREAM <http://ex/heat> [NOW] { ?s ?p ?o } }", name="hot")

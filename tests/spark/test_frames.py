@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import kelda
 from kelda.errors import UsageError
 from kelda.io.sources.silence import Silence
-from kelda.spark.engine import SparkEngine
-from tests.spark.scene import MASTER, until
+from tests.spark.scene import MASTER, committed, until
 
 JOINED = "SELECT ?x ?y ?z { STREAM <x:a> [RANGE 5s] { ?x <x:p> ?y } STREAM <x:b> [RANGE 5s] { ?x <x:q> ?z } }"
 
@@ -18,53 +19,79 @@ JOINED = "SELECT ?x ?y ?z { STREAM <x:a> [RANGE 5s] { ?x <x:p> ?y } STREAM <x:b>
 @pytest.mark.spark
 def test_a_dataframe_is_a_stream(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.txt").write_text("".join(f"{i}000\t<x:n{i}> <x:p> <x:y> .\n" for i in range(1, 6)))
-    (tmp_path / "b.tsnt").write_text("".join(f"{i}000\t<x:n{i}> <x:q> <x:z> .\n" for i in range(1, 6)))
-    engine = SparkEngine(master=MASTER, shards=2)
-    frame = engine.spark.readStream.text(str(tmp_path / "in"))
-    static = engine.spark.read.text(str(tmp_path / "in"))
-    engine.stream("x:a", dataframe=frame, format="tsnt")
-    engine.stream("x:b", str(tmp_path / "b.tsnt"))
-    query = engine.register(JOINED, name="joined")
-    with pytest.raises(UsageError, match="not a streaming one"):
-        engine.pipeline.read_frame("x:a", static)
-    engine.start()
-    try:
+    (tmp_path / "in" / "a.txt").write_text("".join(line(i, "p") for i in range(1, 6)))
+    (tmp_path / "b.tsnt").write_text("".join(line(i, "q") for i in range(1, 6)))
+    with kelda.connect(MASTER, checkpoint=tmp_path / "checkpoint", shards=2) as engine:
+        frame = engine.spark.readStream.text(str(tmp_path / "in"))
+        static = engine.spark.read.text(str(tmp_path / "in"))
+        engine.stream("x:a", dataframe=frame, format="tsnt")
+        engine.stream("x:b", str(tmp_path / "b.tsnt"))
+        query = engine.register(JOINED, name="joined")
+        with pytest.raises(UsageError, match="not a streaming one"):
+            engine.stream("x:c", dataframe=static, format="tsnt")
+        engine.start()
         until(lambda: engine.wait(0.2) or query.unread >= 4, "four answers")
-    finally:
-        engine.stop()
-    # The DataFrame never ends, so its newest instant stays open.
-    assert [(a.time, a.bindings["x"].value) for a in query.results()] == [
-        (1000 * i, f"x:n{i}") for i in range(1, 5)
-    ]
+        # The DataFrame never ends, so its newest instant stays open.
+        assert answers(query) == [(1000 * i, f"x:n{i}") for i in range(1, 5)]
+        with pytest.raises(UsageError, match=r"<x:late> is a DataFrame, .*: declare it before start\(\)"):
+            engine.stream("x:late", dataframe=frame, format="tsnt")
+        with pytest.raises(UsageError, match=r"<x:a> is a DataFrame, .*: stop\(\) first"):
+            engine.stream("x:a").drop()
+        until(lambda: committed(engine), "all is committed")
+
+    # Started again, it is asked for the DataFrame, and goes on behind what it has read.
+    with kelda.connect(MASTER, checkpoint=tmp_path / "checkpoint", shards=2) as engine:
+        with pytest.raises(UsageError, match="<x:a> was a DataFrame: declare it again, with dataframe="):
+            engine.start()
+        (tmp_path / "in" / "b.txt").write_text(line(6, "p"))
+        engine.stream("x:a", dataframe=engine.spark.readStream.text(str(tmp_path / "in")), format="tsnt")
+        engine.stream("x:c")  # beside it, one that is pushed
+        (query,) = engine.queries
+        engine.start()
+        engine.stream("x:c").end()
+        until(lambda: engine.wait(0.2) or query.unread >= 1, "the next answer")
+        assert answers(query) == [(5000, "x:n5")]
+
+
+def line(second: int, predicate: str) -> str:
+    return f"{second}000\t<x:n{second}> <x:{predicate}> <x:y> .\n"
+
+
+def answers(query: kelda.Query) -> list[tuple[int, str]]:
+    return [(a.time, a.bindings["x"].value) for a in query.results() if a.bindings]
 
 
 @pytest.mark.spark
 def test_a_dataframe_that_falls_silent_holds_back_nobody(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.txt").write_text("".join(f"{i}000\t<x:n{i}> <x:p> <x:y> .\n" for i in range(1, 4)))
-    (tmp_path / "b.tsnt").write_text("".join(f"{i}000\t<x:n{i}> <x:q> <x:z> .\n" for i in range(1, 9)))
-    with SparkEngine(master=MASTER, shards=2) as engine:
+    (tmp_path / "in" / "a.txt").write_text("".join(line(i, "p") for i in range(1, 4)))
+    (tmp_path / "b.tsnt").write_text("".join(line(i, "q") for i in range(1, 9)))
+    with kelda.connect(MASTER, shards=2) as engine:
         frame = engine.spark.readStream.text(str(tmp_path / "in"))
-        engine.stream("x:a", dataframe=frame, format="tsnt", idle_ms=400)
+        engine.stream("x:a", dataframe=frame, format="tsnt", idle=400)
         engine.stream("x:b", str(tmp_path / "b.tsnt"))
         spoken = engine.register("SELECT ?x { STREAM <x:a> [NOW] { ?x <x:p> ?y } }", name="spoken")
         others = engine.register("SELECT ?x { STREAM <x:b> [NOW] { ?x <x:q> ?y } }", name="others")
         engine.start()
         until(lambda: engine.wait(0.1) or others.unread == 8, "the other stream is answered to its end")
         until(lambda: engine.wait(0.1) or spoken.unread == 3, "so is what was said before the silence")
-        (tmp_path / "in" / "b.txt").write_text("9000\t<x:n9> <x:p> <x:y> .\n")
+        (tmp_path / "in" / "b.txt").write_text(line(9, "p"))
         until(lambda: engine.wait(0.1) or spoken.unread == 4, "it speaks again, and falls silent again")
         assert engine.figures.late == 0
 
 
 def test_how_fast_a_dataframe_comes_is_for_spark_to_say() -> None:
-    frame: Any = object()
-    with SparkEngine() as engine:
+    frame: Any = SimpleNamespace(isStreaming=True, columns=["value"])
+    with kelda.connect(MASTER) as engine:
         with pytest.raises(UsageError, match=r"leave out rate=.*maxOffsetsPerTrigger"):
             engine.stream("x:a", dataframe=frame, format="tsnt", rate=10)
-        with pytest.raises(UsageError, match="idle_ms of <x:a> must be at least 1, not 0"):
-            engine.stream("x:a", dataframe=frame, format="tsnt", idle_ms=0)
+        with pytest.raises(UsageError, match="idle of <x:a> must be at least 1, not 0"):
+            engine.stream("x:a", dataframe=frame, format="tsnt", idle=0)
+        with pytest.raises(UsageError, match="say the format of <x:a>"):
+            engine.stream("x:a", dataframe=frame)
+        with pytest.raises(UsageError, match="an address or from a DataFrame, not from both"):
+            engine.stream("x:a", "a.tsnt", dataframe=frame)
+        assert engine.streams == []
 
 
 def test_silence_is_in_the_offset() -> None:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import kelda
 from kelda.errors import CheckpointError
-from kelda.io.job import QuerySpec, StreamSource
-from kelda.spark.pipeline import Pipeline
-from tests.spark.scene import MASTER
+from tests.spark.scene import MASTER, PATIENCE
 
 QUERY = "SELECT ?x ?y { STREAM <x:a> [RANGE 5s] { ?x <x:p> ?y } }"
 EVENTS = 120
@@ -21,14 +20,12 @@ EVENTS = 120
 def run(folder: Path, batch_events: int) -> list[int]:
     """To the end of the stream; the times of the answers in the sink."""
     stream, sink = folder / "a.tsnt", folder / "q.ndjson"
-    pipeline = Pipeline([StreamSource("x:a", str(stream))], folder / "cp", batch_events=batch_events)
-    try:
-        if not pipeline.queries:
-            pipeline.register(QuerySpec("q", QUERY), sink=str(sink))
-        pipeline.start(MASTER)
-        pipeline.wait()
-    finally:
-        pipeline.stop()
+    with kelda.connect(MASTER, checkpoint=folder / "cp", batch_events=batch_events) as engine:
+        if not engine.queries:
+            engine.stream("x:a", str(stream))
+            engine.register(QUERY, name="q", sink=str(sink))
+        engine.start()
+        assert engine.wait(PATIENCE)
     return [json.loads(line)["time"] for line in sink.read_text().splitlines()]
 
 

@@ -146,9 +146,9 @@ def test_a_day_in_the_life(tmp_path: Path) -> None:
         assert [(q.name, q.sink) for q in engine.queries] == [("joined", str(sink)), ("counted", None)]
         engine.start()
         assert engine.flush(PATIENCE), "nothing new was pushed"
-        twins.say(4)
         twins.register("each", EACH)
         twins.say(4)
+        twins.agree()
         for iri in (A, B):
             engine.stream(iri).end()
             twins.expected += twins.reference.end(iri)
