@@ -28,10 +28,12 @@ class Live:
     def store(self) -> GraphStore:
         return self._levels().shards[0].evaluator.store
 
-    def _evaluator(self, query: A.Query, level: int) -> IncrementalEvaluator:
+    def _evaluator(self, name: str, query: A.Query, level: int) -> IncrementalEvaluator:
         shards = self._levels().shards
-        if level < len(shards) and not self._waits(query):
-            return shards[level].evaluator
+        if level < len(shards):
+            here = shards[level].evaluator
+            if name in here.queries or not self._waits(query):
+                return here
         evaluator = self._setup.evaluator()
         for shard in shards:
             for source in shard.declared.streams.values():
@@ -42,7 +44,7 @@ class Live:
     def register(
         self, name: str, query: A.Query, output: A.Output | None, report: Report | None, level: int
     ) -> None:
-        evaluator = self._evaluator(query, level)
+        evaluator = self._evaluator(name, query, level)
         if name not in evaluator.queries:
             evaluator.register(name, query, output=output, report=report)
         self._reasons |= {name: evaluator.reasons[name]} if name in evaluator.reasons else {}
@@ -56,7 +58,7 @@ class Live:
         report: Report | None,
         level: int,
     ) -> None:
-        evaluator = self._evaluator(prepared.query, level)
+        evaluator = self._evaluator(names[0], prepared.query, level)
         if names[0] not in evaluator.queries:
             evaluator.register_many(prepared, names, values, output=output, report=report)
         self._reasons |= {name: evaluator.reasons[name] for name in names if name in evaluator.reasons}

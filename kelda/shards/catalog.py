@@ -45,6 +45,7 @@ class Load:
     format: str | None = None
     base: str | None = None  # what its relative IRIs stand against
     name: str = ""  # by which its blank nodes are told from those of other files
+    size: int | None = None  # in bytes, of a file that is kept in the checkpoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kelda.errors import UsageError
 from kelda.io.job import StreamSource
+from kelda.io.kept import reading
 from kelda.rdf.graphs import load_graph
 from kelda.rdf.graphstore import GraphStore
 from kelda.shards.catalog import AddStream, DropGraph, DropStream, Load, Op
@@ -63,6 +65,10 @@ def is_pushed(source: StreamSource) -> bool:
 def change_graphs(store: GraphStore, op: Load | DropGraph) -> None:
     """Carry out a change of the stored graphs."""
     if isinstance(op, Load):
+        if op.size is not None:
+            with reading(op.path):
+                if Path(op.path).stat().st_size != op.size:
+                    raise ValueError(f"{op.size:,} bytes were loaded")
         load_graph(store, op.path, op.graph, op.format, base=op.base, name=op.name)
     elif op.graph is None:
         store.clear_default_graph()

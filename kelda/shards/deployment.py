@@ -203,10 +203,11 @@ class Deployment:
         graph_format(path, format)  # a mistake in it shows here
         with self.lock:
             self.planner.check_load()
-            kept, name = path.absolute(), str(path.absolute())
+            kept, name, size = path.absolute(), str(path.absolute()), None
             if self.checkpoint is not None:  # what is loaded may have to be loaded again, as it is now
                 kept = self._copied(path)
-            self.enter(Load(graph, str(kept), format, path.absolute().as_uri(), name))
+                size = kept.stat().st_size
+            self.enter(Load(graph, str(kept), format, path.absolute().as_uri(), name, size))
 
     def _copied(self, path: Path) -> Path:
         folder = self.folder / "graphs"

@@ -317,7 +317,7 @@ class Shard:
             rebuilt,
             bool(evaluator.clock.streams) and all(c.ended for c in evaluator.clock.streams.values()),
             stopped={name: (why.at, why.reason) for name, why in evaluator.stopped.items()},
-            told={iri: max(c.newest, c.promised) for iri, c in evaluator.clock.streams.items()},
+            told=evaluator.clock.told,
             memory=self._held,
         )
         return Outcome(
