@@ -508,8 +508,8 @@ class Stream:
 
     @property
     def pushed(self) -> int:
-        """How many events were pushed on it so far; with a checkpoint, by earlier runs too: whoever pushes goes
-        on with the next one."""
+        """How many events were pushed on it so far; with a checkpoint, by earlier runs too: whoever pushes
+        goes on with the next one."""
         return self._engine._driver.taken(self.iri)
 
     def push(

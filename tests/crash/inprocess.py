@@ -2,8 +2,8 @@
 
 python -m tests.crash.inprocess LOAD OUT BATCH_EVENTS SEED
 
-With KELDA_CRASH_AT=N in the environment it kills itself at its N-th step on the disk: before it, behind it, or
-when it is half done.
+With KELDA_CRASH_AT=N in the environment it kills itself at its N-th step on the disk: before it, behind it,
+or when it is half done.
 """
 
 from __future__ import annotations

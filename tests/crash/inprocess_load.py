@@ -1,5 +1,5 @@
-"""The load of an engine in this process: a folder that is read, a stream that the program pushes, queries that
-join, count, describe and feed each other, and one that comes and goes while the others run."""
+"""The load of an engine in this process: a folder that is read, a stream that the program pushes, queries
+that join, count, describe and feed each other, and one that comes and goes while the others run."""
 
 from __future__ import annotations
 
@@ -119,7 +119,8 @@ def _lines(name: str, out: Path) -> list[str]:
 
 
 def difference(wanted: Bags, found: Bags) -> list[str]:
-    """What is wrong. The query that comes and goes must have all answers from its first to its last instant."""
+    """What is wrong. The query that comes and goes must have all answers from its first instant to its
+    last."""
     seen = [_time(line) for line in found[PASSING]]
     while_there = Counter(
         {line: n for line, n in wanted[PASSING].items() if seen and min(seen) <= _time(line) <= max(seen)}

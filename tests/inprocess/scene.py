@@ -1,4 +1,4 @@
-"""A small load with all that a checkpoint keeps: a file, a pushed stream, a graph, a query that feeds another."""
+"""A small load with all that a checkpoint keeps: a file, a pushed stream, a graph, a query that feeds one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kelda.errors import KeldaError
 from tests.crash.last_step import die_at
 
 EVENTS = 24
-PAIRS = """SELECT ?x ?y ?k { STREAM <x:a> [RANGE 3s] { ?x <x:p> ?v } STREAM <x:b> [RANGE 4s SLIDE 2s] { ?y <x:q> ?v }
-    ?x <x:kind> ?k }"""
+PAIRS = """SELECT ?x ?y ?k { STREAM <x:a> [RANGE 3s] { ?x <x:p> ?v }
+    STREAM <x:b> [RANGE 4s SLIDE 2s] { ?y <x:q> ?v } ?x <x:kind> ?k }"""
 COUNTED = "SELECT ?v (COUNT(*) AS ?n) { STREAM <x:a> [TRIPLES 5] { ?x <x:p> ?v } } GROUP BY ?v"
 SAID = "CONSTRUCT { ?x <x:said> ?v } { STREAM <x:a> [NOW] { ?x <x:p> ?v } }"
 HEARD = (
