@@ -116,7 +116,6 @@ class InProcessDriver:
         self.levels.hold(catalog, catalog.version if begun is None else begun.version)
         self._batch = self._read = state.batch
         self._at = state.at
-        self.deployment.registrations.go_on(self._batch, self.levels.now, self.levels.told)
         self.deployment.take_up()
         self._skimmer = Skimmer(self.levels.shards[0].evaluator.dictionary)
         if begun is not None:

@@ -73,16 +73,6 @@ class Levels:
         """That of the catalog that holds."""
         return self.shards[0].version
 
-    @property
-    def now(self) -> int:
-        """The time up to which all levels have answered."""
-        return min(shard.evaluator.now for shard in self.shards)
-
-    @property
-    def told(self) -> dict[str, int]:
-        """The latest time that each stream has told."""
-        return {iri: time for shard in self.shards for iri, time in shard.evaluator.clock.told.items()}
-
     def hold(self, catalog: Catalog, version: int) -> None:
         """See `Shard.hold`."""
         self._grow(catalog.between(self.version, version))
