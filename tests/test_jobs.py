@@ -83,7 +83,9 @@ def running(world: FakeWorld, job: Path) -> Iterator[FakeEngine]:
         known.started.clear()
     thread = threading.Thread(target=run_it)
     thread.start()
-    engine = _engine_of(world, job)
+    engine = _engine_of(world, job, thread)
+    if engine is None:
+        raise problems[0]
     try:
         yield engine
     finally:
@@ -93,9 +95,11 @@ def running(world: FakeWorld, job: Path) -> Iterator[FakeEngine]:
         raise problem
 
 
-def _engine_of(world: FakeWorld, job: Path) -> FakeEngine:
-    """The engine of a job that is being started."""
+def _engine_of(world: FakeWorld, job: Path, thread: threading.Thread) -> FakeEngine | None:
+    """The engine of a job that is being started; None if that has failed."""
     while (engine := world.engines.get(job.parent / "state")) is None or not engine.started.wait(0.01):
+        if not thread.is_alive() and (engine is None or not engine.started.is_set()):
+            return None
         time.sleep(0.01)
     return engine
 
@@ -176,7 +180,7 @@ def test_a_job_can_be_checked_only(world: FakeWorld, job: Path) -> None:
 
 def test_ctrl_c_stops_it_and_says_how_to_go_on(world: FakeWorld, job: Path) -> None:
     def press() -> None:
-        _engine_of(world, job)
+        _engine_of(world, job, threading.main_thread())
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=press, daemon=True).start()

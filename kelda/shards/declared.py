@@ -25,6 +25,7 @@ class Declared:
     """The streams that are there, by their numbers."""
 
     streams: dict[int, StreamSource] = field(default_factory=dict)
+    _numbers: dict[str, int] = field(default_factory=dict)
     numbered: int = 0  # so far
 
     def take(self, ops: Iterable[Op]) -> Declared:
@@ -33,24 +34,22 @@ class Declared:
             match op:
                 case AddStream(number, source):
                     self.streams[number] = source
+                    self._numbers[source.iri] = number
                     self.numbered = max(self.numbered, number + 1)
                 case DropStream(iri):
-                    del self.streams[self.number(iri)]
+                    del self.streams[self.number(iri)], self._numbers[iri]
         return self
 
     def number(self, iri: str) -> int:
         """The number of the stream that has this name now."""
-        for number, source in self.streams.items():
-            if source.iri == iri:
-                return number
-        raise UsageError(
-            f"there is no stream <{iri}>; there are: "
-            + (", ".join(f"<{source.iri}>" for source in self.streams.values()) or "none")
-        )
+        if iri not in self._numbers:
+            there = ", ".join(f"<{known}>" for known in self._numbers) or "none"
+            raise UsageError(f"there is no stream <{iri}>; there are: {there}")
+        return self._numbers[iri]
 
     def knows(self, iri: str) -> bool:
         """Whether there is a stream of this name."""
-        return any(source.iri == iri for source in self.streams.values())
+        return iri in self._numbers
 
     def fed_by(self, query: str) -> list[tuple[int, StreamSource]]:
         """The streams whose elements are the answers of a query, with their numbers."""

@@ -72,6 +72,7 @@ class FakeEngine:
     """Streams and queries, and a list of what was done to them. It runs until `ends` is set, or `stop`."""
 
     def __init__(self, *streams: str) -> None:
+        self.graphs: list[tuple[str | None, str]] = []
         self.streams = [FakeStream(iri, StreamSource(iri, "s.tsnt")) for iri in streams]
         self.queries: list[FakeQuery] = []
         self.figures = FakeFigures()
@@ -91,6 +92,7 @@ class FakeEngine:
             self.done.append(f"stream {iri}")
 
     def load(self, path: str, graph: str | None, *, format: str | None) -> None:
+        self.graphs.append((graph, str(Path(path).absolute())))
         self.done.append(f"load {Path(path).name}")
 
     def register(

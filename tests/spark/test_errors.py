@@ -27,7 +27,7 @@ FROM_A_QUERY = """\
 [STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] An
 error
 Traceback (most recent call last):
-  File "/x/kelda/spark/pipeline.py", line 7, in take
+  File "/x/kelda/spark/driver.py", line 7, in take
 pyspark.errors.exceptions.captured.PythonException: An exception was thrown from the Python worker:
 Traceback (most recent call last):
   File "/x/kelda/engine/reference.py", line 12, in push
