@@ -168,6 +168,11 @@ class Engine:
         Queries that run already see it from their next report on."""
         self._deployment.load(source, graph, format)
 
+    @property
+    def graphs(self) -> list[tuple[str | None, str]]:
+        """The stored graphs that were loaded (None: the default graph), each with the path of its file."""
+        return list(self._deployment.graphs)
+
     def drop_graph(self, graph: str | None = None) -> None:
         """Empty a stored graph (None: the default graph)."""
         self._deployment.drop_graph(graph)
@@ -600,7 +605,8 @@ class Query(Inbox):
         super().__init__()
         self._engine, self.name = engine, name
         registered = engine._deployment.registered[name]
-        self.text, self.sink = registered.spec.text, registered.sink
+        self.spec, self.sink = registered.spec, registered.sink
+        self.text = self.spec.text
         self.algebra = engine._deployment.planner.algebra(name)
 
     def __repr__(self) -> str:

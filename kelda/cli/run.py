@@ -9,9 +9,7 @@ of one query.
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TextIO
 
@@ -20,13 +18,9 @@ from kelda.cli.driving import STOPPED, declare, drive, load, opened
 from kelda.cli.watch import Watch
 from kelda.compiling import say_so_on_a_terminal
 from kelda.errors import UsageError
-from kelda.io.durable import replace_file
-from kelda.io.jobfile import JobFile, JobGraph, JobQuery, read_job
-from kelda.io.kept import reading
+from kelda.io.jobfile import JobFile, JobQuery, read_job
 from kelda.io.requests import Desk, ServedQuery, register
 from kelda.words import count
-
-LOADED = "loaded.json"  # in the checkpoint: the graphs that a job has brought
 
 
 def run(path: Path, *, progress: bool | None = None) -> None:
@@ -106,17 +100,12 @@ def same(query: JobQuery, other: ServedQuery) -> bool:
 
 
 def _load_what_is_new(engine: Engine, job: JobFile) -> None:
-    """Load graphs, each once in the life of a checkpoint. (Once more, if it is killed just then: graphs are
-    sets.)"""
-    note = None if job.engine.checkpoint is None else job.engine.checkpoint / LOADED
-    there: list[JobGraph] = []
-    if note is not None and note.exists():
-        with reading(note):
-            there = [JobGraph(**graph) for graph in json.loads(note.read_bytes())]
-    if new := [graph for graph in job.graphs if graph not in there]:
-        load(engine, new)
-        if note is not None:
-            replace_file(note, json.dumps([asdict(graph) for graph in (*there, *new)]).encode(), mode=0o600)
+    """Load graphs, each once in the life of a checkpoint."""
+    there = set(engine.graphs)
+    load(
+        engine,
+        [graph for graph in job.graphs if (graph.graph, str(Path(graph.path).absolute())) not in there],
+    )
 
 
 # --------------------------------------------------------------------------------- what is said

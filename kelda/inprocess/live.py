@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 from kelda.engine.incremental import IncrementalEvaluator
-from kelda.engine.report import Report
+from kelda.io.job import QuerySpec
 from kelda.lang import algebra as A
 from kelda.lang.params import Prepared
 from kelda.rdf.graphstore import GraphStore
 from kelda.shards.catalog import Op
 from kelda.shards.levels import Levels
 from kelda.shards.setup import Setup
+from kelda.shards.trial import Many, output_in
 
 WAITS = "registered; it begins when all that was read before it has been answered"
 
@@ -39,26 +40,17 @@ class Live:
                     evaluator.add_stream(source.iri, lateness=source.lateness)
         return evaluator
 
-    def register(
-        self, name: str, query: A.Query, output: A.Output | None, report: Report | None, level: int
-    ) -> None:
-        evaluator = self._evaluator(query, level)
+    def register(self, spec: QuerySpec, query: A.Query, level: int) -> None:
+        evaluator, name = self._evaluator(query, level), spec.name
         if name not in evaluator.queries:
-            evaluator.register(name, query, output=output, report=report)
+            evaluator.register(name, query, output=output_in(spec), report=spec.report)
         self._reasons |= {name: evaluator.reasons[name]} if name in evaluator.reasons else {}
 
-    def register_many(
-        self,
-        prepared: Prepared,
-        names: Sequence[str],
-        values: Mapping[str, Sequence[object]],
-        output: A.Output | None,
-        report: Report | None,
-        level: int,
-    ) -> None:
-        evaluator = self._evaluator(prepared.query, level)
+    def register_many(self, spec: QuerySpec, prepared: Prepared, many: Many, level: int) -> None:
+        evaluator, (names, values) = self._evaluator(prepared.query, level), many
         if names[0] not in evaluator.queries:
-            evaluator.register_many(prepared, names, values, output=output, report=report)
+            output = output_in(spec)
+            evaluator.register_many(prepared, names, values, output=output, report=spec.report)
         self._reasons |= {name: evaluator.reasons[name] for name in names if name in evaluator.reasons}
 
     def reason(self, name: str, level: int) -> str | None:

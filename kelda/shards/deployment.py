@@ -136,6 +136,7 @@ class Deployment:
         self.rejects: list[Reject] = []  # the first ones
         self.memory: dict[str, int] = {}
         self.registered: dict[str, Registered] = {}
+        self.graphs: list[tuple[str | None, str]] = []  # that were loaded, each with its file
         self.lock = threading.RLock()
         self._stood = 0  # version of the catalog that the planner stands by
         self._last = time.monotonic()
@@ -164,6 +165,10 @@ class Deployment:
                     self.registered[name] = replace(self.registered[name], paused=paused)
                 case Drop(name):
                     self.registered.pop(name, None)
+                case Load():
+                    self.graphs.append((op.graph, op.name))
+                case DropGraph(graph):
+                    self.graphs = [loaded for loaded in self.graphs if loaded[0] != graph]
 
     def enter(self, *ops: Op) -> None:
         """Into the catalog, all together."""

@@ -135,8 +135,7 @@ class Planner:
         return Register(spec.name, spec, found.spread, self._place(spec.name, found), level=level)
 
     def _try(self, spec: QuerySpec, query: A.Query, level: int) -> None:
-        output = None if spec.output is None else A.Output(spec.output)
-        self.trial.register(spec.name, query, output, spec.report, level)
+        self.trial.register(spec, query, level)
         self._queries[spec.name], self.levels[spec.name] = query, level
         self._partition(spec.name, query)
 
@@ -183,8 +182,7 @@ class Planner:
         self, spec: QuerySpec, names: Sequence[str], values: Mapping[str, Sequence[str]], level: int
     ) -> None:
         prepared = prepare(spec.text, dialect=spec.dialect, base=spec.base)
-        output = None if spec.output is None else A.Output(spec.output)
-        self.trial.register_many(prepared, names, read_values(values), output, spec.report, level)
+        self.trial.register_many(spec, prepared, (names, read_values(values)), level)
         self._queries |= dict.fromkeys(names, prepared.query)
         self.levels |= dict.fromkeys(names, level)
 

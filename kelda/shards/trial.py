@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from kelda.engine.report import Report
+from kelda.io.job import QuerySpec
 from kelda.lang import algebra as A
 from kelda.lang.params import Prepared
 from kelda.rdf.graphstore import GraphStore
 from kelda.shards.catalog import AddStream, DropGraph, DropStream, Load, Op
 from kelda.shards.declared import change_graphs
 from kelda.shards.setup import Setup
+
+Many = tuple[Sequence[str], Mapping[str, Sequence[object]]]
+"""Names of queries, and for each parameter the value of each."""
+
+
+def output_in(spec: QuerySpec) -> A.Output | None:
+    """What a query is told to send; None: what it says itself."""
+    return None if spec.output is None else A.Output(spec.output)
 
 
 class Trial(Protocol):
@@ -22,21 +30,11 @@ class Trial(Protocol):
         """The stored graphs."""
         ...
 
-    def register(
-        self, name: str, query: A.Query, output: A.Output | None, report: Report | None, level: int
-    ) -> None:
+    def register(self, spec: QuerySpec, query: A.Query, level: int) -> None:
         """Raises what is wrong with the query."""
         ...
 
-    def register_many(
-        self,
-        prepared: Prepared,
-        names: Sequence[str],
-        values: Mapping[str, Sequence[object]],
-        output: A.Output | None,
-        report: Report | None,
-        level: int,
-    ) -> None:
+    def register_many(self, spec: QuerySpec, prepared: Prepared, many: Many, level: int) -> None:
         """The same for queries that differ in parameters."""
         ...
 
@@ -67,21 +65,12 @@ class Scratch:
     def store(self) -> GraphStore:
         return self._evaluator.store
 
-    def register(
-        self, name: str, query: A.Query, output: A.Output | None, report: Report | None, level: int
-    ) -> None:
-        self._evaluator.register(name, query, output=output, report=report)
+    def register(self, spec: QuerySpec, query: A.Query, level: int) -> None:
+        self._evaluator.register(spec.name, query, output=output_in(spec), report=spec.report)
 
-    def register_many(
-        self,
-        prepared: Prepared,
-        names: Sequence[str],
-        values: Mapping[str, Sequence[object]],
-        output: A.Output | None,
-        report: Report | None,
-        level: int,
-    ) -> None:
-        self._evaluator.register_many(prepared, names, values, output=output, report=report)
+    def register_many(self, spec: QuerySpec, prepared: Prepared, many: Many, level: int) -> None:
+        names, values = many
+        self._evaluator.register_many(prepared, names, values, output=output_in(spec), report=spec.report)
 
     def reason(self, name: str, level: int) -> str | None:
         return self._evaluator.reasons.get(name)

@@ -31,7 +31,7 @@ from kelda.shards.routing_file import needed
 from kelda.spark.client import Host, new_ticket
 from kelda.spark.daemon import keep_memory
 from kelda.spark.remote import RemoteReader
-from kelda.spark.ways import Reading, StreamPieces, parcels_of, threads
+from kelda.spark.ways import Reading, StreamPieces, ToRead, parcels_of, threads
 
 DOOR = "readers.sock"  # in the checkpoint folder
 CATALOG = "catalog"  # among the streams of an offset, whose names begin with numbers
@@ -124,7 +124,8 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._ahead = None
         if all(getattr(reader, "complete", False) for reader in self._streams.readers.values()):
             self._ahead = self._look_ahead(_streams(end), ticket)
-        return list(self.reading.way.cut(pieces, sources, version, routing, ticket, ready))
+        batch = ToRead(pieces, sources, version, routing, ticket, ready)
+        return list(self.reading.way.cut(batch))
 
     def _look_ahead(self, begin: dict[str, Offset], after: bytes) -> Ahead:
         """Cut the batch that begins at `begin`, and maybe read it, while that of the ticket `after` runs.
@@ -140,7 +141,8 @@ class Streams(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return False
             try:
                 pieces = self._streams.pieces(begin, until)
-                made = parcels_of(self.reading, StreamPieces(pieces, sources, version, None, near=True))
+                task = StreamPieces(ToRead(pieces, sources, version), pieces, near=True)
+                made = parcels_of(self.reading, task)
                 for host, parcels in zip(self._met(), made, strict=True):
                     host.offer_next(ticket, parcels, after=after)
             except (OSError, KeldaError):

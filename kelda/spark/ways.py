@@ -65,15 +65,7 @@ class Way(Protocol):
         """Of the state."""
         ...
 
-    def cut(
-        self,
-        pieces: list[Piece],
-        sources: Mapping[int, StreamSource],
-        version: int,
-        routing: Change,
-        ticket: bytes,
-        ready: bool,
-    ) -> list[StreamPieces]:
+    def cut(self, batch: ToRead) -> list[StreamPieces]:
         """The tasks of a batch."""
         ...
 
@@ -86,27 +78,30 @@ class Way(Protocol):
         ...
 
 
-class StreamPieces(InputPartition):
-    """The pieces that one task reads, their streams, the version of the catalog that holds for them, and the
-    routing that it needs. With a `ticket` the parcels go to the hosts, which have them already if it is
+@dataclass(frozen=True, slots=True)
+class ToRead:
+    """A batch that is to be read: its pieces, their streams, the version of the catalog that holds for them,
+    and the routing that is needed (None: the last). The hosts have its parcels under the `ticket`, if it is
     `ready`."""
 
-    def __init__(
-        self,
-        pieces: list[Piece],
-        sources: Mapping[int, StreamSource],
-        version: int,
-        routing: Change | None,
-        near: bool = False,
-        ticket: bytes = b"",
-        ready: bool = False,
-    ) -> None:
+    pieces: list[Piece]
+    sources: Mapping[int, StreamSource]
+    version: int
+    routing: Change | None = None
+    ticket: bytes = b""
+    ready: bool = False
+
+
+class StreamPieces(InputPartition):
+    """What one task reads of a batch."""
+
+    def __init__(self, batch: ToRead, pieces: list[Piece], *, near: bool) -> None:
         mine = {piece.stream for piece in pieces}
-        data = wire.encode((pieces, {n: source for n, source in sources.items() if n in mine}))
+        data = wire.encode((pieces, {n: source for n, source in batch.sources.items() if n in mine}))
         # Compressed for the way to another machine.
         super().__init__(data if near else zstandard.compress(data, 1))
-        self.version, self.routing = version, routing
-        self.near, self.ticket, self.ready = near, ticket, ready
+        self.version, self.routing = batch.version, batch.routing
+        self.near, self.ticket, self.ready = near, batch.ticket, batch.ready
 
     def unpacked(self) -> tuple[list[Piece], dict[int, StreamSource]]:
         data = self.value if self.near else zstandard.decompress(self.value)
@@ -122,16 +117,8 @@ class HandOver:
     def __init__(self, reading: Reading) -> None:
         self._reading, self._run = reading, reading.run
 
-    def cut(
-        self,
-        pieces: list[Piece],
-        sources: Mapping[int, StreamSource],
-        version: int,
-        routing: Change,
-        ticket: bytes,
-        ready: bool,
-    ) -> list[StreamPieces]:
-        return [StreamPieces(pieces, sources, version, routing, True, ticket, ready)]
+    def cut(self, batch: ToRead) -> list[StreamPieces]:
+        return [StreamPieces(batch, batch.pieces, near=True)]
 
     def read(self, task: StreamPieces) -> Iterator[tuple[int, bytes]]:
         run, ticket = self._run, task.ticket
@@ -161,18 +148,10 @@ class Exchange:
         """A task for each shard. More would be empty tasks, each with its commit to the state store."""
         return self._run.setup.shards
 
-    def cut(
-        self,
-        pieces: list[Piece],
-        sources: Mapping[int, StreamSource],
-        version: int,
-        routing: Change,
-        ticket: bytes,
-        ready: bool,
-    ) -> list[StreamPieces]:
+    def cut(self, batch: ToRead) -> list[StreamPieces]:
         # A new version of the catalog is told to the shards even if there is nothing else to tell.
-        runs = spread(pieces, width_in(Path(self._run.folder), self._reading.tasks)) or [[]]
-        return [StreamPieces(some, sources, version, routing, self._reading.near) for some in runs]
+        runs = spread(batch.pieces, width_in(Path(self._run.folder), self._reading.tasks)) or [[]]
+        return [StreamPieces(batch, some, near=self._reading.near) for some in runs]
 
     def read(self, task: StreamPieces) -> Iterator[tuple[int, bytes]]:
         made = parcels_of(self._reading, task)
