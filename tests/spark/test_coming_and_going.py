@@ -3,7 +3,9 @@ started again. An engine by definition, in this process, is told the same and sa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import signal
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from pyoxigraph import NamedNode
 import kelda
 from kelda.errors import UsageError
 from tests.shards.worlds import PREFIX, event
-from tests.spark.scene import MASTER, PATIENCE, committed, until
+from tests.spark.scene import MASTER, PATIENCE, committed, hosts, until
 
 A, B, C = (f"http://ex/{letter}" for letter in "abc")
 NAMED = PREFIX + "SELECT ?x ?n { STREAM :a [RANGE 4ms] { ?x :p ?y } ?x :name ?n }"
@@ -59,7 +61,11 @@ class Both:
 
 
 def answers(engine: kelda.Engine) -> list[str]:
-    return sorted(a.to_json() for query in engine.queries for a in query.results())
+    return lines(a for query in engine.queries for a in query.results())
+
+
+def lines(answers: Iterable[kelda.Answer]) -> list[str]:
+    return sorted(answer.to_json() for answer in answers)
 
 
 def write_names(folder: Path, *names: str) -> Path:
@@ -71,7 +77,7 @@ def write_names(folder: Path, *names: str) -> Path:
 
 @pytest.mark.spark
 def test_everything_comes_and_goes(tmp_path: Path) -> None:
-    both = Both(tmp_path)
+    both, heard, expected = Both(tmp_path), list[kelda.Answer](), list[kelda.Answer]()
     names = write_names(tmp_path, "Ann", "Bob")
     with both.spark as engine:
         engine.start()  # with nothing
@@ -79,9 +85,13 @@ def test_everything_comes_and_goes(tmp_path: Path) -> None:
         # A stream, a query, and then the graph that it joins with.
         both.do(lambda e: e.stream(A))
         both.do(lambda e: e.register(NAMED, name="named"))
+        engine.register(NAMED, name="told").subscribe(heard.append)
+        both.oracle.register(NAMED, name="told").subscribe(expected.append)
         assert both.say() == 0
         both.do(lambda e: e.load(names))
         assert both.say() > 0
+        assert lines(heard) == lines(expected) and len(heard) > 0
+        both.do(lambda e: both.query(e, "told").stop())
 
         # Another stream, whose elements the clock waits for from now on.
         both.do(lambda e: e.stream(B))
@@ -103,6 +113,11 @@ def test_everything_comes_and_goes(tmp_path: Path) -> None:
         both.do(lambda e: e.load(write_names(tmp_path, "Cleo", "Dan", "Eve")))
         assert both.say() > 0
         assert engine.query('ASK { ?x ?p "Cleo" FILTER NOT EXISTS { ?y ?q "Ann" } }') is True
+
+        # Shards that are lost stand up with the graphs and queries of their batch.
+        for process in hosts():
+            os.kill(process, signal.SIGKILL)
+        assert both.say() > 0 and engine.figures.rebuilt == 2
 
         _a_stream_is_dropped_and_declared_again(both)
         _what_is_late_and_what_cannot_be_read(both)
