@@ -26,9 +26,9 @@ from pathlib import Path
 
 import numpy as np
 
+import kelda
 from bench.harness.plot import short
-from kelda.io.job import Job, QuerySpec, StreamSource
-from kelda.spark.pipeline import Batch
+from kelda.shards.figures import Figures
 from tests.crash import load
 from tests.crash.cluster import Cluster
 from tests.crash.processes import marked
@@ -71,7 +71,7 @@ class Change:
     what: str
 
 
-def write(folder: Path, events: int) -> Job:
+def write(folder: Path, events: int) -> None:
     """Two streams with so many events together."""
     folder.mkdir(parents=True, exist_ok=True)
     draw = np.random.default_rng(1)
@@ -84,15 +84,19 @@ def write(folder: Path, events: int) -> Job:
                 f"{t}\t<http://ex/s{s}> <http://ex/{predicate}> <http://ex/{predicate}{o}> .\n"
                 for t, s, o in zip(times, subjects, objects, strict=True)
             )
-    return Job(
-        tuple(QuerySpec(name, PREFIX + text) for name, text in QUERIES.items()),
-        tuple(StreamSource(f"http://ex/{name}", str(folder / f"{name}.tsnt")) for name in ("seen", "said")),
-    )
+
+
+def equip(engine: kelda.Engine, folder: Path, out: Path) -> None:
+    """The streams in a folder, and the queries, with their answers in `out`."""
+    for name in ("seen", "said"):
+        engine.stream(f"http://ex/{name}", str(folder / f"{name}.tsnt"))
+    for name, text in QUERIES.items():
+        engine.register(PREFIX + text, name, sink=str(out / f"{name}.ndjson"))
 
 
 def run(folder: Path, batches: int, batch_events: int) -> tuple[list[Point], list[Change], list[str]]:
     """The batches, what happened to the cluster, and what is wrong with the answers (nothing)."""
-    job = write(folder / "load", batches * batch_events)
+    write(folder / "load", batches * batch_events)
     mark = uuid.uuid4().hex
     cluster = Cluster(folder / "cluster", mark)
     points: list[Point] = []
@@ -114,25 +118,28 @@ def run(folder: Path, batches: int, batch_events: int) -> tuple[list[Point], lis
         what = "a worker has joined" if joins else "the first worker dies"
         changes.append(Change(time.monotonic() - begin, points[-1].batch, what))
 
-    def take(batch: Batch) -> None:
-        figures = pipeline.figures
-        seen = sum(p.events for p in points)
+    def look(figures: Figures) -> None:
+        if points and figures.batch == points[-1].batch:
+            return
+        seen, stood_up = sum(p.events for p in points), sum(p.rebuilt for p in points)
         at = time.monotonic() - begin
-        rebuilt = sum(news.rebuilt for news in batch.news)
-        points.append(
-            Point(at, batch.id, figures.events - seen, figures.batch_seconds, len(workers), rebuilt)
-        )
-        if due and batch.id >= due[0][0]:  # beside the pipeline, which does not wait for it
+        new, rebuilt = figures.events - seen, figures.rebuilt - stood_up
+        points.append(Point(at, figures.batch, new, figures.batch_seconds, len(workers), rebuilt))
+        if due and figures.batch >= due[0][0]:  # beside the engine, which does not wait for it
             busy.append(threading.Thread(target=change, args=(due.pop(0)[1],), daemon=True))
             busy[-1].start()
 
     try:
         os.environ.update(cluster.environment())
         os.environ.setdefault("KELDA_SPARK_LOG", str(folder / "spark.log"))
-        pipeline = load.pipeline(job, folder / "out", batch_events, take)
-        pipeline.start(cluster.url)
-        pipeline.wait()
-        pipeline.stop()
+        with kelda.connect(
+            cluster.url, checkpoint=folder / "checkpoint", shards=load.SHARDS, batch_events=batch_events
+        ) as engine:
+            equip(engine, folder / "load", folder / "out")
+            engine.start()
+            while not engine.wait(0.001):  # which looks when a batch is done
+                if engine.figures.batches:
+                    look(engine.figures)
         for thread in busy:
             thread.join(60)
         from pyspark.sql import SparkSession
@@ -145,8 +152,12 @@ def run(folder: Path, batches: int, batch_events: int) -> tuple[list[Point], lis
         for process in marked(mark):
             if process.kind in ("executor", "standalone", "master"):
                 process.kill()
-    wrong = load.difference(load.expected(job), load.answers(job, folder / "out"))
-    return points, changes, wrong
+    with kelda.connect() as engine:
+        equip(engine, folder / "load", folder / "undisturbed")
+        engine.start()
+        engine.wait()
+    wanted, found = (load.answers(folder / name, QUERIES) for name in ("undisturbed", "out"))
+    return points, changes, load.difference(wanted, found)
 
 
 def medians(points: Sequence[Point], changes: Sequence[Change]) -> dict[str, float]:

@@ -28,19 +28,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from pyoxigraph import NamedNode
 
 import bench.families.lsbench.generator as generator
+import kelda
 from bench.families.lsbench import FAMILY
+from bench.families.lsbench.vocabulary import SIB
 from bench.harness.resources import PAGE, PROC, adopt_orphans, cpu_seconds, family_of
 from kelda.errors import UsageError
-from kelda.io.job import QuerySpec, StreamSource
-from kelda.spark.pipeline import Batch, Pipeline
+from kelda.io.job import StreamSource
 
 SIX = "L1,L2,L3,L4,L5,L6"
 RATE = 133_000  # triples a second of stream time, of all five streams
@@ -54,8 +56,39 @@ FEW_BATCHES = 6  # are enough for a filter that is run in
 WARM = 200_000  # triples, in batches of 2,000, that both sides are run in with
 
 
-def specs(names: Sequence[str], dialect: str) -> list[QuerySpec]:
-    return [QuerySpec(name, FAMILY.query(name).texts[dialect], dialect) for name in names]
+@contextmanager
+def connected(
+    streams: Sequence[StreamSource], stored: Path | None, shards: int, batch_events: int, master: str
+) -> Iterator[tuple[kelda.Engine, Path]]:
+    """An engine on Spark over streams and a graph, and its checkpoint, which goes with it."""
+    checkpoint = Path(tempfile.mkdtemp(prefix="kelda-bench-"))
+    try:
+        with kelda.connect(
+            master, checkpoint=checkpoint, shards=shards, batch_events=batch_events, fixed_graphs=True
+        ) as engine:
+            for stream in streams:
+                engine.stream(stream.iri, stream.path, format=stream.format)
+            if stored is not None:
+                engine.load(stored)
+            yield engine, checkpoint
+    finally:
+        shutil.rmtree(checkpoint, ignore_errors=True)
+
+
+def register(engine: kelda.Engine, names: Sequence[str], dialect: str, copies: int = 1) -> None:
+    """The queries, or as many copies of each that differ in the user whom they ask about."""
+    for name in names:
+        text = FAMILY.query(name).texts[dialect]
+        if copies == 1:
+            engine.register(text, name, dialect=dialect)
+            continue
+        values: dict[str, list[object]] = {}
+        for kind, letter in (("user", "u"), ("person", "p")):
+            if f"{kind}:{letter}0" in text:
+                text = text.replace(f"{kind}:{letter}0", f"${letter}0")
+                values[f"{letter}0"] = [NamedNode(f"{SIB}{kind}/{letter}{i}") for i in range(copies)]
+        prepared = engine.prepare(text, dialect=dialect)
+        engine.register_many(prepared, values, [f"{name}-{i}" for i in range(copies)])
 
 
 def write_data(
@@ -130,13 +163,30 @@ class Watch:
         self.latency = latency  # and so does it to look at the time of each answer
         self.batches: list[tuple[float, int, float]] = []  # wall clock, events, CPU seconds so far
         self.latencies: list[np.ndarray] = []
+        self.batch_seconds: list[float] = []
+        self._seen = (0, 0)  # batches, events
 
-    def take(self, batch: Batch) -> None:
+    def run(self, engine: kelda.Engine, until: float | None = None) -> None:
+        """Let an engine run, to the end of its streams or to a moment."""
+        engine.start()
+        ended = False
+        while not ended and (until is None or time.time() < until):
+            ended = engine.wait(0.001)  # which looks when a batch is done
+            self.look(engine)
+
+    def look(self, engine: kelda.Engine) -> None:
+        """Note a batch that is new, and read the answers."""
+        figures = engine.figures
+        read = [block for query in engine.queries if query.unread for block in query.batches()]
+        if figures.batches == self._seen[0]:
+            return
         now = time.time()
-        events = sum(count for count, _ in batch.news[0].read.values()) if batch.news else 0
-        self.batches.append((now, events, cpu_seconds() if self.cpu else 0.0))
+        self.batches.append((now, figures.events - self._seen[1], cpu_seconds() if self.cpu else 0.0))
+        self._seen = (figures.batches, figures.events)
+        self.batch_seconds.append(figures.batch_seconds)
         if self.latency:
-            self.latencies.append(now - batch.merged.times / 1000)
+            times = [np.zeros(0, np.int64), *(block.rows.time for block in read)]
+            self.latencies.append(now - np.concatenate(times) / 1000)
 
     def rates(self) -> tuple[float, float]:
         """Events per second in the steady state, on the wall and of CPU time."""
@@ -149,8 +199,7 @@ class Watch:
         return events / (wall - first_wall), events / max(cpu - first_cpu, 1e-9)
 
     def batch_ms(self) -> list[float]:
-        ends = [b[0] for b in self.batches]
-        return [1000 * (b - a) for a, b in pairwise(ends)]
+        return [1000 * seconds for seconds in self.batch_seconds[1:]]
 
 
 def throughput(
@@ -170,35 +219,11 @@ def throughput(
     streams = [StreamSource(iri, str(data / f"{_file(iri)}.tsnt")) for iri in only or FAMILY.streams]
     have_in_memory([stream.path for stream in streams])
     watch = Watch(cpu=True)
-    checkpoint = Path(tempfile.mkdtemp(prefix="kelda-bench-"))
-    pipeline = Pipeline(
-        streams,
-        checkpoint,
-        graphs=[(None, str(data / "stored.nt"))],
-        shards=shards,
-        batch_events=batch_events,
-        take=watch.take,
-    )
-    if copies == 1:
-        pipeline.register_all(specs(names, dialect))
-    else:
-        pipeline.register_all(
-            [
-                QuerySpec(
-                    f"{spec.name}-{i}",
-                    spec.text.replace("user:u0", f"user:u{i}").replace("person:p0", f"person:p{i}"),
-                    dialect,
-                )
-                for spec in specs(names, dialect)
-                for i in range(copies)
-            ]
-        )
-    begin = time.time()
-    pipeline.start(master)
-    pipeline.wait()
-    figures = pipeline.figures
-    pipeline.stop()
-    shutil.rmtree(checkpoint, ignore_errors=True)
+    with connected(streams, data / "stored.nt", shards, batch_events, master) as (engine, _):
+        register(engine, names, dialect, copies)
+        begin = time.time()
+        watch.run(engine)
+        figures = engine.figures
     rate, of_cpu = watch.rates()
     return {
         "queries": len(names) * copies,
@@ -320,28 +345,18 @@ def latency(
     (data / "schedule").write_bytes(pickle.dumps(sorted(schedule)))
     late_by = time.time() - begin + lead
     watch = Watch(latency=True)
-    checkpoint = Path(tempfile.mkdtemp(prefix="kelda-bench-"))
-    pipeline = Pipeline(
-        [StreamSource(iri, f"tail:{path}", "tsnt") for iri, path in paths.items()],
-        checkpoint,
-        graphs=[(None, str(data / "stored.nt"))],
-        shards=shards,
-        batch_events=batch_events,
-        take=watch.take,
-    )
-    pipeline.register_all(specs(names, dialect))
-    pipeline.start(master)
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(data / "schedule")])
+    streams = [StreamSource(iri, f"tail:{path}", "tsnt") for iri, path in paths.items()]
     end = begin + warm + seconds
-    while time.time() < end:
-        pipeline.wait(1.0)
-    writer.wait()
-    pipeline.stop()
+    with connected(streams, data / "stored.nt", shards, batch_events, master) as (engine, _):
+        register(engine, names, dialect)
+        engine.start()
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(data / "schedule")])
+        watch.run(engine, end)
+        writer.wait()
     measured = [b for b in watch.batches if begin + warm < b[0] < end]
     found = np.concatenate(
         [lat for lat, b in zip(watch.latencies, watch.batches, strict=True) if begin + warm < b[0] < end]
     )
-    shutil.rmtree(checkpoint, ignore_errors=True)
     shutil.rmtree(data, ignore_errors=True)
     done = sum(b[1] for b in measured) / max(1e-9, measured[-1][0] - measured[0][0])
     return {
@@ -365,18 +380,15 @@ def empty(folder: Path, batches: int, shards: int, master: str) -> dict[str, obj
     lines = [f"{1_000 * i}\t<urn:s> <urn:p{i % 3}> <urn:o> .\n" for i in range(batches)]
     path.write_text("".join(lines))
     watch = Watch()
-    checkpoint = Path(tempfile.mkdtemp(prefix="kelda-bench-"))
     streams = [StreamSource(FAMILY.query("L4").streams[0], str(path))]
-    pipeline = Pipeline(streams, checkpoint, shards=shards, batch_events=1, take=watch.take)
-    pipeline.register_all(specs(["L4"], "cqels"))
-    pipeline.start(master)
-    pipeline.wait()
-    pipeline.stop()
-    shutil.rmtree(checkpoint, ignore_errors=True)
+    with connected(streams, None, shards, 1, master) as (engine, _):
+        register(engine, ["L4"], "cqels")
+        watch.run(engine)
+        done = engine.figures.batches
     shutil.rmtree(data, ignore_errors=True)
     ms = watch.batch_ms()[batches // 4 :]
     return {
-        "batches": len(watch.batches),
+        "batches": done,
         "shards": shards,
         "batch_ms": {f"p{q}": round(float(np.percentile(ms, q)), 1) for q in (10, 50, 90)},
     }
@@ -392,30 +404,17 @@ def day(folder: Path, hours: int, rate: int, shards: int, master: str) -> dict[s
         write_data(data, int(hours * 3600 * rate), rate, 1_000)
     streams = [StreamSource(iri, str(data / f"{_file(iri)}.tsnt")) for iri in FAMILY.streams]
     samples: list[dict[str, float]] = []
-    watch = Watch()
-
-    def take(batch: Batch) -> None:
-        watch.take(batch)
-        if batch.id % 5 == 0:
-            samples.append(memory())
-
-    checkpoint = Path(tempfile.mkdtemp(prefix="kelda-bench-"))
-    pipeline = Pipeline(
-        streams,
-        checkpoint,
-        graphs=[(None, str(data / "stored.nt"))],
-        shards=shards,
-        batch_events=max(1_000, int(hours * 3600 * rate) // 200),
-        take=take,
-    )
-    pipeline.register_all(specs(SIX.split(","), "cqels"))
-    begin = time.time()
-    pipeline.start(master)
-    pipeline.wait()
-    seconds = time.time() - begin
-    pipeline.stop()
-    size = sum(f.stat().st_size for f in checkpoint.rglob("*") if f.is_file()) / 2**20
-    shutil.rmtree(checkpoint, ignore_errors=True)
+    batch_events = max(1_000, int(hours * 3600 * rate) // 200)
+    with connected(streams, data / "stored.nt", shards, batch_events, master) as (engine, checkpoint):
+        register(engine, SIX.split(","), "cqels")
+        begin, watch = time.time(), Watch()
+        engine.start()
+        while not engine.wait(0.001):
+            watch.look(engine)
+            if len(watch.batches) >= 5 * (len(samples) + 1):
+                samples.append(memory())
+        seconds, triples = time.time() - begin, engine.figures.events
+        size = sum(f.stat().st_size for f in checkpoint.rglob("*") if f.is_file()) / 2**20
     third = max(1, len(samples) // 3)
     kinds = sorted({kind for sample in samples for kind in sample})
 
@@ -424,7 +423,7 @@ def day(folder: Path, hours: int, rate: int, shards: int, master: str) -> dict[s
 
     return {
         "hours": hours,
-        "triples": pipeline.figures.events,
+        "triples": triples,
         "seconds": round(seconds),
         "mb_in_second_third": {kind: mean(samples[third : 2 * third], kind) for kind in kinds},
         "mb_in_last_third": {kind: mean(samples[2 * third :], kind) for kind in kinds},

@@ -79,6 +79,8 @@ class Driver(Protocol):
 
     def takes_text(self, iri: str) -> bool: ...
 
+    def taken(self, iri: str) -> int: ...
+
     def heartbeat(self, iri: str, at: int) -> None: ...
 
     def end(self, iri: str) -> None: ...
@@ -525,6 +527,12 @@ class Stream:
     def is_pushed(self) -> bool:
         """Whether elements are pushed on it by the program."""
         return self.source.path == "push:"
+
+    @property
+    def pushed(self) -> int:
+        """How many events were pushed on it so far; with a checkpoint, by earlier runs too: whoever pushes
+        goes on with the next one."""
+        return self._engine._driver.taken(self.iri)
 
     def push(
         self,

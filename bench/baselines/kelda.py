@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+import kelda
 from bench.baselines.queries import QUERIES
 from bench.families.lsbench import FAMILY
 from bench.families.lsbench.vocabulary import STREAMS
-from kelda.inprocess.run import run
-from kelda.io.job import Job, QuerySpec, StreamSource
 
 
 def answers(
@@ -18,15 +17,22 @@ def answers(
     """The answers of each copy, as `measure` keeps them: terms as N-Triples text, in the order of SELECT."""
     dialect = "csparql" if sliding else "cqels"
     text = FAMILY.query(query).texts[dialect]
-    specs = tuple(
-        QuerySpec(str(i), text.replace("user:u0", f"user:u{i}").replace("person:p0", f"person:p{i}"), dialect)
-        for i in range(copies)
-    )
     asked = QUERIES[query]
-    streams = tuple(StreamSource(STREAMS[name], files[name]) for name in asked.streams)
-    found: list[Counter[tuple[str | int, ...]]] = [Counter() for _ in specs]
-    for answer in run(Job(specs, streams, ((None, stored),))):
-        assert answer.bindings is not None
-        terms = tuple(str(answer.bindings[name]) for name in asked.variables)
-        found[int(answer.query)][(*terms, answer.time) if sliding else terms] += 1
+    found: list[Counter[tuple[str | int, ...]]] = []
+    with kelda.connect(fixed_graphs=True) as engine:
+        for name in asked.streams:
+            engine.stream(STREAMS[name], files[name])
+        engine.load(stored)
+        for i in range(copies):
+            of = text.replace("user:u0", f"user:u{i}").replace("person:p0", f"person:p{i}")
+            engine.register(of, str(i), dialect=dialect)
+        engine.start()
+        engine.wait()
+        for asking in engine.queries:
+            counts: Counter[tuple[str | int, ...]] = Counter()
+            for answer in asking.results():
+                assert answer.bindings is not None
+                terms = tuple(str(answer.bindings[name]) for name in asked.variables)
+                counts[(*terms, answer.time) if sliding else terms] += 1
+            found.append(counts)
     return found

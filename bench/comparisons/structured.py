@@ -15,7 +15,7 @@ from bench import pipeline
 from bench.baselines import run as run_by_hand
 from bench.families.lsbench import FAMILY
 from bench.harness import data
-from bench.harness.workload import Load, job_of, made
+from bench.harness.workload import Load, made, write
 
 BATCHES = 10  # at least that many: with fewer there is no steady state
 
@@ -26,15 +26,10 @@ def measure(query: str, triples: int, rate: int, shards: int) -> dict[str, Any]:
     master, batch = f"local[{max(2, shards)}]", triples // BATCHES
     with tempfile.TemporaryDirectory(prefix="kelda-bench-") as name:
         folder = Path(name)
-        job = job_of(ready, folder / "made", ready.steps)
-        (folder / "stored.nt").write_bytes(ready.text)
-        files = []
-        for source in job.streams:
-            files.append(str(folder / f"{source.iri.rpartition('/')[2]}.tsnt"))
-            Path(source.path).rename(files[-1])
+        files = [str(path) for path in write(ready, folder / "made", ready.steps).values()]
         only = FAMILY.query(query).streams
-        ours = pipeline.throughput(folder, [query], triples, shards, batch, master, only=only)
-        theirs = run_by_hand(query, files, str(folder / "stored.nt"), master, batch_triples=batch)
+        ours = pipeline.throughput(folder / "made", [query], triples, shards, batch, master, only=only)
+        theirs = run_by_hand(query, files, str(folder / "made" / "stored.nt"), master, batch_triples=batch)
     rate_of_ours = float(str(ours["triples_per_second"]))
     return {
         "triples": data.count(ready.steps),

@@ -13,7 +13,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+import kelda
 from bench.families.base import BenchQuery, Family
 from bench.harness import check, data
 from bench.harness.data import Piece, Step
@@ -32,8 +32,6 @@ from kelda.engine.answer import Answer
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.reference import ReferenceEvaluator
 from kelda.errors import UsageError
-from kelda.inprocess.by_reference import run as run_by_definition
-from kelda.io.job import Job, QuerySpec, StreamSource
 from kelda.lang import Prepared, prepare, term_from_text
 from kelda.lang.algebra import Output
 from kelda.rdf import ntriples
@@ -369,9 +367,7 @@ def _checked(ready: Ready, store: GraphStore) -> dict[str, Any]:
 def on_spark(ready: Ready) -> dict[str, Any]:
     """The load on the Spark pipeline of this machine, from files, on `shards` shards.
 
-    A job over the prefix warms Spark up, and its answers are compared with those by definition."""
-    from kelda.spark.run import run
-
+    A run over the prefix warms Spark up, and its answers are compared with those by definition."""
     load_ = ready.load
     if load_.loop != "closed":
         raise UsageError("the Spark pipeline reads files to their end: measure it in a closed loop")
@@ -382,14 +378,15 @@ def on_spark(ready: Ready) -> dict[str, Any]:
     }
     with tempfile.TemporaryDirectory(prefix="kelda-bench-spark-") as folder:
         first = [[piece] for piece in data.prefix(ready.steps, load_.prefix)]
-        some = job_of(ready, Path(folder) / "prefix", first)
-        expected = check.fingerprint(run_by_definition(some))
-        checked = check.verdict(check.fingerprint(run(some, **options)), expected, data.count(first))
-        job = job_of(ready, Path(folder) / "whole", ready.steps, copies=load_.copies)
+        write(ready, some := Path(folder) / "prefix", first)
+        expected = check.fingerprint(_answers(ready, some, reference=True))
+        found = check.fingerprint(_answers(ready, some, **options))
+        checked = check.verdict(found, expected, data.count(first))
+        write(ready, whole := Path(folder) / "whole", ready.steps)
         runs = []
         for _ in range(load_.repeats):
             begin, busy = time.perf_counter(), cpu_seconds()
-            answers = _count_on_spark(job, Path(folder) / "checkpoint", **options)
+            answers = _count(ready, whole, load_.copies, **options)
             wall, cpu = time.perf_counter() - begin, cpu_seconds() - busy
             runs.append(_figures(ready.steps, answers, wall, cpu, [wall]))
     figures = _best(runs)
@@ -398,36 +395,45 @@ def on_spark(ready: Ready) -> dict[str, Any]:
     return {"shards": load_.shards, **figures, **checked}
 
 
-def _count_on_spark(job: Job, checkpoint: Path, *, master: str, shards: int, balance: str) -> int:
-    """How many answers the whole job has. They stay columns: as objects they would be what is measured."""
-    from kelda.spark.run import pipeline_of
-
-    pipeline = pipeline_of(job, checkpoint, shards=shards, balance=balance)
-    pipeline.register_all(job.queries)
-    try:
-        pipeline.start(master)
-        pipeline.wait()
-        return pipeline.figures.answers
-    finally:
-        pipeline.stop()
-        shutil.rmtree(checkpoint, ignore_errors=True)
+def _count(ready: Ready, folder: Path, copies: int, **options: Any) -> int:
+    """How many answers there are. They stay columns: as objects they would be what is measured."""
+    with _connected(ready, folder, copies, **options) as engine:
+        engine.start()
+        engine.wait()
+        return engine.figures.answers
 
 
-def job_of(ready: Ready, folder: Path, steps: list[Step], *, copies: int = 1) -> Job:
-    """The load as a job over files, which are written into the folder."""
-    folder.mkdir()
-    sources = []
-    for number, stream in enumerate(ready.streams):
-        path = folder / f"{number}.tsnt"
-        path.write_bytes(b"".join(p.text for step in steps for p in step if p.stream == stream))
-        sources.append(StreamSource(stream, str(path), "tsnt", lateness=ready.lateness))
-    graphs: tuple[tuple[str | None, str], ...] = ()
+def _answers(ready: Ready, folder: Path, **options: Any) -> list[Answer]:
+    with _connected(ready, folder, 1, **options) as engine:
+        engine.start()
+        engine.wait()
+        return [answer for query in engine.queries for answer in query.results()]
+
+
+def _connected(ready: Ready, folder: Path, copies: int, **options: Any) -> kelda.Engine:
+    """An engine over the files in a folder, with the queries registered."""
+    engine = kelda.connect(options.pop("master", None), fixed_graphs=True, **options)
+    for stream, path in files(ready, folder).items():
+        engine.stream(stream, str(path), format="tsnt", lateness=ready.lateness)
     if ready.text:
-        (folder / "stored.nt").write_bytes(ready.text)
-        graphs = ((None, str(folder / "stored.nt")),)
-    queries = tuple(
-        QuerySpec(f"{name}-{i}" if copies > 1 else name, text, dialect, output=ready.load.output)
-        for name, dialect, text in ready.texts()
-        for i in range(copies)
-    )
-    return Job(queries, tuple(sources), graphs)
+        engine.load(folder / "stored.nt")
+    for name, dialect, text in ready.texts():
+        for i in range(copies):
+            each = f"{name}-{i}" if copies > 1 else name
+            engine.register(text, each, dialect=dialect, output=ready.load.output)
+    return engine
+
+
+def write(ready: Ready, folder: Path, steps: list[Step]) -> dict[str, Path]:
+    """The load as files, by stream, and `stored.nt`."""
+    folder.mkdir()
+    found = files(ready, folder)
+    for stream, path in found.items():
+        path.write_bytes(b"".join(p.text for step in steps for p in step if p.stream == stream))
+    (folder / "stored.nt").write_bytes(ready.text)
+    return found
+
+
+def files(ready: Ready, folder: Path) -> dict[str, Path]:
+    """Where the streams of a load lie."""
+    return {stream: folder / f"{stream.rpartition('/')[2]}.tsnt" for stream in ready.streams}

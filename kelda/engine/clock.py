@@ -82,6 +82,11 @@ class Clock:
         return Clock({stream: replace(clock) for stream, clock in self.streams.items()})
 
     @property
+    def told(self) -> dict[str, int]:
+        """The latest instant that each stream has spoken of."""
+        return {stream: max(clock.newest, clock.promised) for stream, clock in self.streams.items()}
+
+    @property
     def horizon(self) -> int:
         """The latest instant that any stream has spoken of: time does not run on beyond it."""
         return max((max(s.newest, s.promised) for s in self.streams.values()), default=NEVER)

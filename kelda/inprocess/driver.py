@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kelda.engine.block import Block
-from kelda.engine.clock import NEVER
+from kelda.engine.clock import FOREVER, NEVER
 from kelda.engine.stopped import Stopped
 from kelda.errors import UsageError
 from kelda.inprocess.live import Live
@@ -71,8 +71,10 @@ class InProcessDriver:
         self._batch, self._at = -1, Offsets()
         self._read = -1  # the last batch that was read from sources
         self._starting = True
-        self._streams = Together(self._open, min(RECORDS, max(1, batch_events)))
+        self._piece_records = min(RECORDS, max(1, batch_events))
+        self._streams = Together(self._open, self._piece_records)
         self.pushed: dict[int, PushReader] = {}  # streams that are pushed into a spool
+        self._direct: Counter[str] = Counter()  # events that went straight into the shard, by stream
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._wake = threading.Event()
@@ -107,18 +109,20 @@ class InProcessDriver:
         """Go on where an earlier run was: as it was behind the last batch committed, then with the batch that
         was being taken, then with what was entered since."""
         state, catalog = self._log.state(), self.deployment.catalog
-        catalog.refresh().check(state.version)  # type: ignore[attr-defined]
+        begun = self._log.begun(state)
+        catalog.refresh().check(state.version if begun is None else begun.version)  # type: ignore[attr-defined]
         self.levels = Levels.stand_up(0, self.setup, catalog, state.batch, state.memory, state.segments)
-        self.levels.hold(catalog, state.version)
+        # Before the queries are planned again: that needs the streams and graphs.
+        self.levels.hold(catalog, catalog.version if begun is None else begun.version)
         self._batch = self._read = state.batch
         self._at = state.at
-        self.deployment.registrations.go_on(self._batch, self.levels.now, self.levels.told)
         self.deployment.take_up()
         self._skimmer = Skimmer(self.levels.shards[0].evaluator.dictionary)
-        begun = self._log.begun()
-        if begun is not None and begun.batch == self._batch + 1:
+        if begun is not None:
             self._carry_out(begun)
-        self.levels.hold(catalog, catalog.version)
+            self.levels.hold(catalog, catalog.version)
+        elif state.batch >= 0:
+            self.deployment.registrations.settle(state.batch, [self.levels.clocks()])
         self._have_streams()
 
     def _must_wait(self, query: A.Query) -> bool:
@@ -159,6 +163,7 @@ class InProcessDriver:
             number = self.deployment.planner.declared.number(iri)
             self.deployment.drop_stream(iri)
             self.pushed.pop(number, None)
+            self._direct.pop(iri, None)
             self._have_streams()
 
     def _is_direct(self, source: StreamSource) -> bool:
@@ -170,13 +175,15 @@ class InProcessDriver:
         self._streams.have({n: source for n, source in streams.items() if not self._is_direct(source)})
 
     def _open(self, number: int, source: StreamSource) -> Reader:
-        if source.path.startswith(FED):
-            folder = self.deployment.fed(number)
-            return FedReader(folder, source, number, piece_records=RECORDS)
         if not self._lasts:
             make_private(self.folder)
+        if source.path.startswith(FED):
+            folder = self.deployment.fed(number)
+            return FedReader(folder, source, number, piece_records=self._piece_records)
         spool = self.folder / "spool" / str(number)
-        reader = open_reader(source.path, source, number, spool=spool, spots=True)
+        reader = open_reader(
+            source.path, source, number, spool=spool, piece_records=self._piece_records, spots=True
+        )
         if is_pushed(source):
             self.pushed[number] = push_reader(reader)
         return reader
@@ -194,6 +201,7 @@ class InProcessDriver:
             self._refuse_closed(iri)
             events, last = arrivals(events, self.levels.shards[0].evaluator.clock.horizon)
             blocks = [b for shard in self._that_hear(iri) for b in shard.push(iri, events, last)]
+            self._direct[iri] += len(events)
             self._hand_out(blocks, len(events))
 
     def takes_text(self, iri: str) -> bool:
@@ -206,6 +214,14 @@ class InProcessDriver:
         taken = self.pushed[self.deployment.planner.declared.number(iri)].push(text)
         self._wake.set()
         return taken
+
+    def taken(self, iri: str) -> int:
+        """How many events were pushed on a stream, also by earlier runs."""
+        number = self.deployment.planner.declared.number(iri)
+        if number in self.pushed:
+            return self.pushed[number].records
+        self._refuse_unless_pushed(number)
+        return self._direct[iri]
 
     def _spool(self, reader: PushReader, events: Sequence[Event]) -> None:
         self._raise_failure()
@@ -259,7 +275,8 @@ class InProcessDriver:
         deployment, figures = self.deployment, self.deployment.figures
         figures.events += events
         deployment.stopped = self.stopped
-        if not blocks:
+        feeds = deployment.outlets.feeds
+        if not blocks and not feeds:
             return
         self._batch += 1
         figures.batch, figures.batches = self._batch, figures.batches + 1
@@ -269,8 +286,19 @@ class InProcessDriver:
             for block in blocks:
                 if block.name in sinks:
                     sinks[block.name].write(self._batch, block.answers())
-            blocks = [block for block in blocks if block.name not in sinks]
-        self._deliver(blocks)
+        if feeds:
+            self._feed(blocks)
+        self._deliver([block for block in blocks if block.name not in sinks] if sinks else blocks)
+
+    def _feed(self, blocks: list[Block]) -> None:
+        """What a push has brought, to the streams that queries feed; those are read in batches."""
+        deployment = self.deployment
+        for name in deployment.outlets.feeds:
+            evaluator = self.levels.shards[deployment.planner.levels[name]].evaluator
+            ended = all(clock.ended for clock in evaluator.clock.streams.values())
+            answers = [answer for block in blocks if block.name == name for answer in block.answers()]
+            deployment.outlets.feed(name, self._batch, answers, FOREVER if ended else evaluator.now)
+        self._wake.set()
 
     # -------------------------------------------------------------------- running
 
@@ -346,7 +374,8 @@ class InProcessDriver:
         return bool(clocks) and all(clock.ended for clock in clocks.values())
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Until all that was pushed before has been answered."""
+        """Until all that was pushed before has been answered, also by queries that read the answers of
+        others."""
         streams = self.deployment.streams
         wanted = {key_of(n, streams[n]): reader.pieces_so_far for n, reader in self.pushed.items()}
 
@@ -354,7 +383,7 @@ class InProcessDriver:
             return all(
                 pieces == 0 or self._at.get(key, {"pieces": 0})["pieces"] >= pieces
                 for key, pieces in wanted.items()
-            )
+            ) and not self._streams.is_fed(self._at)
 
         return self._until(answered, timeout)
 

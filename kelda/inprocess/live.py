@@ -29,10 +29,12 @@ class Live:
     def store(self) -> GraphStore:
         return self._levels().shards[0].evaluator.store
 
-    def _evaluator(self, query: A.Query, level: int) -> IncrementalEvaluator:
+    def _evaluator(self, name: str, query: A.Query, level: int) -> IncrementalEvaluator:
         shards = self._levels().shards
-        if level < len(shards) and not self._waits(query):
-            return shards[level].evaluator
+        if level < len(shards):
+            here = shards[level].evaluator
+            if name in here.queries or not self._waits(query):
+                return here
         evaluator = self._setup.evaluator()
         for shard in shards:
             for source in shard.declared.streams.values():
@@ -41,13 +43,14 @@ class Live:
         return evaluator
 
     def register(self, spec: QuerySpec, query: A.Query, level: int) -> None:
-        evaluator, name = self._evaluator(query, level), spec.name
+        evaluator, name = self._evaluator(spec.name, query, level), spec.name
         if name not in evaluator.queries:
             evaluator.register(name, query, output=output_in(spec), report=spec.report)
         self._reasons |= {name: evaluator.reasons[name]} if name in evaluator.reasons else {}
 
     def register_many(self, spec: QuerySpec, prepared: Prepared, many: Many, level: int) -> None:
-        evaluator, (names, values) = self._evaluator(prepared.query, level), many
+        names, values = many
+        evaluator = self._evaluator(names[0], prepared.query, level)
         if names[0] not in evaluator.queries:
             output = output_in(spec)
             evaluator.register_many(prepared, names, values, output=output, report=spec.report)

@@ -87,6 +87,8 @@ class BatchLog:
         state = State()
         for path in sorted(self._folder.glob("*.kept")):
             kept = self._read(path)
+            if not kept.whole and kept.batch != state.batch + 1:
+                raise self._missing(self._path(kept.batch - 1))
             if kept.whole:
                 state.segments.clear()
                 self._where.clear()
@@ -101,18 +103,28 @@ class BatchLog:
                 state.batch, state.version, state.at = kept.batch, kept.version, json.loads(kept.at)
             state.memory = kept.memory
             self._files.append(path)
-        missing = range(state.batch - len(self._files) + 1, state.batch + 1)
-        if self._files and [int(path.stem) for path in self._files][-1:] != list(missing)[-1:]:
-            raise CheckpointError(f"a file is missing in {self._folder}; {RESTORE}")
         return state
 
-    def begun(self) -> Begun | None:
-        """The batch that was begun last."""
+    def begun(self, state: State) -> Begun | None:
+        """The batch that was begun and not committed."""
         if not self._begun.exists():
+            if self._files:
+                raise self._missing(self._begun)
             return None
         with reading(self._begun):
             told = json.loads(self._begun.read_text("utf-8"))
-            return Begun(int(told["batch"]), dict(told["begin"]), dict(told["end"]), int(told["version"]))
+            begun = Begun(int(told["batch"]), dict(told["begin"]), dict(told["end"]), int(told["version"]))
+        if begun.batch < state.batch:
+            raise CheckpointError(f"{self._begun} is older than {self._path(state.batch)}; {RESTORE}")
+        if begun.batch > state.batch + 1:
+            raise self._missing(self._path(begun.batch - 1))
+        return begun if begun.batch > state.batch else None
+
+    def _path(self, batch: int) -> Path:
+        return self._folder / f"{batch:012d}.kept"
+
+    def _missing(self, path: Path) -> CheckpointError:
+        return CheckpointError(f"{path} is missing; {RESTORE}")
 
     def agree(self, held: Held, begun: Begun) -> None:
         """Refuse a sink that is ahead of the log, which goes on with a batch, or has seen another log."""
@@ -134,7 +146,7 @@ class BatchLog:
         everything = len(self._files) >= MOST_FILES
         if everything:
             put = self._needed() | put
-        path = self._folder / f"{begun.batch:012d}.kept"
+        path = self._path(begun.batch)
         kept = Kept(
             begun.batch,
             outcome.version,
@@ -179,7 +191,7 @@ class NoLog:
     def state(self) -> State:
         return State()
 
-    def begun(self) -> Begun | None:
+    def begun(self, state: State) -> Begun | None:
         return None
 
     def agree(self, held: Held, begun: Begun) -> None:

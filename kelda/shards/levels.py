@@ -19,7 +19,7 @@ from kelda.rdf.dictionary import Dictionary, Entries
 from kelda.shards.catalog import Catalog, Op, Register, RegisterMany
 from kelda.shards.parcel import Part, version_of
 from kelda.shards.setup import Setup
-from kelda.shards.shard import Outcome, Shard
+from kelda.shards.shard import News, Outcome, Shard
 
 LEVEL = 1 << 48  # the numbers of a level's segments lie this far from those of the next
 
@@ -73,16 +73,6 @@ class Levels:
         """That of the catalog that holds."""
         return self.shards[0].version
 
-    @property
-    def now(self) -> int:
-        """The time up to which all levels have answered."""
-        return min(shard.evaluator.now for shard in self.shards)
-
-    @property
-    def told(self) -> dict[str, int]:
-        """The latest time that each stream has told."""
-        return {iri: time for shard in self.shards for iri, time in shard.told.items()}
-
     def hold(self, catalog: Catalog, version: int) -> None:
         """See `Shard.hold`."""
         self._grow(catalog.between(self.version, version))
@@ -113,6 +103,15 @@ class Levels:
             for shard in others:
                 shard.evaluator.dictionary.add_entries(entries)
         return self._outcome(batch, [shard.take_parts(batch, list(parts)) for shard in self.shards])
+
+    def clocks(self) -> News:
+        """Where the clocks stand, without a batch."""
+        evaluators = [shard.evaluator for shard in self.shards]
+        return News(
+            now=min(evaluator.now for evaluator in evaluators),
+            horizon=max(evaluator.clock.horizon for evaluator in evaluators),
+            told={iri: time for evaluator in evaluators for iri, time in evaluator.clock.told.items()},
+        )
 
     def _outcome(self, batch: int, outcomes: list[Outcome]) -> Outcome:
         self.batch = batch

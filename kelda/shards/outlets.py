@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from kelda.engine.answer import Answer
 from kelda.engine.clock import FOREVER
 from kelda.io.file_names import file_name
 from kelda.io.formats import shape_of
@@ -64,15 +65,19 @@ class Outlets:
         for name, sink in self.sinks.items():
             if mine := merged.of(name):
                 sink.write(batch, mine, content=content)
-        if not news:
-            return
-        for name, feed in self.feeds.items():
-            # With the time up to which the query has reported: that is the clock of the stream it feeds.
+        for name in self.feeds if news else ():
             level = levels[name]
             reported = min(n.reported[level] for n in news if level < len(n.reported))
             if all(n.level_ended(level) for n in news):
                 reported = FOREVER
-            feed.write(batch, merged.of(name), reported, content=content)
+            self.feed(name, batch, merged.of(name), reported, content)
+
+    def feed(
+        self, name: str, batch: int, answers: Sequence[Answer], reported: int, content: str | None = None
+    ) -> None:
+        """The answers of a query as elements of the stream that it feeds, with the time up to which it has
+        reported: that is the clock of the stream."""
+        self.feeds[name].write(batch, answers, reported, content=content)
 
     def close(self) -> None:
         """Let go of all files."""

@@ -270,11 +270,6 @@ class Shard:
             self.apply(catalog.between(self.version, version))
             self.version = version
 
-    @property
-    def told(self) -> dict[str, int]:
-        """The latest time that each stream has told."""
-        return {iri: max(c.newest, c.promised) for iri, c in self.evaluator.clock.streams.items()}
-
     def take_parts(self, batch: int, parts: list[Part]) -> Outcome:
         """Take the parts of a batch, whose terms the evaluator's dictionary knows."""
         begin = time.perf_counter()
@@ -322,7 +317,7 @@ class Shard:
             rebuilt,
             bool(evaluator.clock.streams) and all(c.ended for c in evaluator.clock.streams.values()),
             stopped={name: (why.at, why.reason) for name, why in evaluator.stopped.items()},
-            told=self.told,
+            told=evaluator.clock.told,
             memory=self._held,
         )
         return Outcome(

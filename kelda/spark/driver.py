@@ -223,6 +223,10 @@ class SparkDriver:
         """Take records as text in the stream's format; returns how many."""
         return self.reader(iri).push(text)
 
+    def taken(self, iri: str) -> int:
+        """How many events were pushed on a stream, also by earlier runs."""
+        return self.reader(iri).records
+
     def heartbeat(self, iri: str, at: int) -> None:
         """Nothing at or before this time will be pushed any more."""
         self.reader(iri).heartbeat(at)

@@ -18,10 +18,11 @@ from pathlib import Path
 
 from tests.crash import load
 from tests.crash.cluster import Cluster
+from tests.crash.load import Bags
 from tests.crash.power import SYNCED, lose
 from tests.crash.processes import MARK, Process, marked
 
-KINDS = ("worker", "host", "driver", "power", "executor", "standalone")
+KINDS = ("worker", "host", "driver", "power", "executor", "standalone")  # of processes on Spark
 ON_CLUSTER = ("executor", "standalone")
 PATIENCE = 900.0  # seconds without a batch: something hangs (a busy machine may take minutes to start Spark)
 
@@ -64,6 +65,13 @@ class Driver:
             raise Failure(f"nothing happened for {timeout:.0f} s; the log is {self.log}") from None
         return told
 
+    def check(self) -> None:
+        """It must have ended well."""
+        code = self.process.wait(60)
+        if code != 0:
+            tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-12:])
+            raise Failure(f"the driver ended with {code}:\n{tail}")
+
 
 @dataclass
 class Rounds:
@@ -93,21 +101,33 @@ class Rounds:
     def run(self) -> None:
         """Raises `Failure`, with the difference, at the first application that is not right."""
         streams = self.folder / "load"
-        load.write(streams, self.seconds)
-        job = load.job(streams)
-        wanted = load.expected(job)
+        self._write(streams)
+        wanted = self._expected(streams, self._empty("undisturbed"))
         while self.done < self.wanted:
             self.applications += 1
-            out = self.folder / f"{self.name}-{self.applications}"
-            shutil.rmtree(out, ignore_errors=True)
-            out.mkdir(parents=True)
+            out = self._empty(str(self.applications))
             self._application(streams, out)
-            wrong = load.difference(wanted, load.answers(job, out))
+            wrong = self._wrong(wanted, out)
             if wrong:
                 (out / "difference.txt").write_text("\n".join(wrong) + "\n")
                 shown = "\n".join(wrong[:20])
                 raise Failure(f"{len(wrong)} answers lost or doubled, see {out}/difference.txt\n{shown}")
             shutil.rmtree(out)
+
+    def _write(self, streams: Path) -> None:
+        load.write(streams, self.seconds)
+
+    def _expected(self, streams: Path, out: Path) -> Bags:
+        return load.expected(streams, out)
+
+    def _wrong(self, wanted: Bags, out: Path) -> list[str]:
+        return load.difference(wanted, load.answers(out))
+
+    def _empty(self, name: str) -> Path:
+        folder = self.folder / f"{self.name}-{name}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
 
     # -------------------------------------------------------------------- one application
 
@@ -162,10 +182,7 @@ class Rounds:
             if kind in ("driver", "power"):
                 self._start(driver)
                 due, rebuilt = batch + self.draw.randint(0, 4), 0
-        code = driver.process.wait(60)
-        if code != 0:
-            tail = "\n".join(driver.log.read_text(errors="replace").splitlines()[-12:])
-            raise Failure(f"the driver ended with {code}:\n{tail}")
+        driver.check()
 
     def _start(self, driver: Driver) -> None:
         self.starts += 1

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash import load
+from tests.crash.inprocess_rounds import INPROCESS, InProcessRounds
 from tests.crash.rounds import Rounds
 
 
@@ -17,6 +18,13 @@ def test_nothing_is_lost_and_nothing_doubled(tmp_path: Path) -> None:
     rounds.run()
     assert rounds.done == 6 and rounds.starts == 2 + rounds.applications
     assert rounds.rebuilt > 0, "a shard that lost its host stands up"
+
+
+@pytest.mark.slow
+def test_an_engine_in_a_process_that_is_killed(tmp_path: Path) -> None:
+    rounds = InProcessRounds((INPROCESS,), 3, tmp_path, seconds=60, seed=3)
+    rounds.run()
+    assert rounds.done == 3 and rounds.starts == 3 + rounds.applications
 
 
 def test_differences_are_seen() -> None:

@@ -26,7 +26,7 @@ class Page:
     run: str = ""
     batch: int = -1
     content: str | None = None  # of that batch
-    bytes: int = 0  # of a file: where the last batch ends
+    bytes: int = 0  # so many were written: in a file, where the last batch ends
     columns: tuple[str, ...] | None = None  # None: not known yet
     time: int | None = None  # of a stream: up to when the query has reported
 

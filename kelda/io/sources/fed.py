@@ -9,8 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from kelda.engine.clock import FOREVER
+from kelda.errors import CheckpointError
 from kelda.io.formats import Messages
 from kelda.io.job import StreamSource
+from kelda.io.kept import RESTORE, reading
 from kelda.io.sinks.folder import batch_files
 from kelda.io.sinks.journal import JOURNAL, Journal
 from kelda.io.sources.reader import Offset, Piece
@@ -28,7 +30,7 @@ class FedReader:
         self.folder, self.source, self.number, self._piece_records = folder, source, number, piece_records
 
     def start(self) -> Offset:
-        return {"pieces": 0, "records": 0, "batch": -1, "time": None, "ended": False}
+        return {"pieces": 0, "records": 0, "bytes": 0, "batch": -1, "time": None, "ended": False}
 
     def latest(self, at: Offset, max_records: int | None = None) -> Offset:
         page = Journal(self.folder / JOURNAL).page() if (self.folder / JOURNAL).exists() else None
@@ -37,6 +39,7 @@ class FedReader:
         return {
             "pieces": at["pieces"] + 1,
             "records": at["records"] + 1,
+            "bytes": page.bytes,
             "batch": page.batch,
             "time": page.time,
             "ended": page.time == FOREVER,
@@ -46,10 +49,13 @@ class FedReader:
         if begin["pieces"] == end["pieces"]:
             return []
         found: list[Piece] = []
+        size = 0
         for batch, path in batch_files(self.folder, Messages.suffix):
             if not begin["batch"] < batch <= end["batch"]:
                 continue
-            data = path.read_bytes()
+            with reading(path):
+                data = path.read_bytes()
+            size += len(data)
             chunker = Chunker("messages", max_records=self._piece_records)
             for i, chunk in enumerate([*chunker.feed(data), *chunker.finish()]):
                 found.append(
@@ -63,6 +69,11 @@ class FedReader:
                         format="messages",
                     )
                 )
+        if size != end["bytes"] - begin["bytes"]:
+            raise CheckpointError(
+                f"{self.folder} lacks some of what was said in batches {begin['batch'] + 1} to "
+                f"{end['batch']}; {RESTORE}"
+            )
         beat = None if end["ended"] else end["time"]
         last = (end["batch"] + 2) * APART - 1
         found.append(Piece(self.number, last, None, 0, 0, ends=end["ended"], heartbeat=beat))

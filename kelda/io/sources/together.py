@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kelda.io.job import StreamSource
+from kelda.io.sources.fed import FedReader
 from kelda.io.sources.reader import Offset, Piece, Reader
 
 Offsets = dict[str, Offset]
@@ -56,6 +57,12 @@ class Together:
                 del left[key]
             end[key] = further
         return end
+
+    def is_fed(self, at: Mapping[str, Offset]) -> bool:
+        """Whether a query has said something, behind `at`, that others are to read."""
+        fed = {key: reader for key, reader in self.readers.items() if isinstance(reader, FedReader)}
+        begun = self.begun(at)
+        return any(reader.latest(begun[key]) != begun[key] for key, reader in fed.items())
 
     def pieces(self, begin: Mapping[str, Offset], end: Mapping[str, Offset]) -> list[Piece]:
         """What lies between two offsets; of a stream that is new, from its beginning."""

@@ -1,0 +1,132 @@
+"""The load of an engine in this process: a folder that is read, a stream that the program pushes, queries
+that join, count, describe and feed each other, and one that comes and goes while the others run."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import kelda
+from tests.crash import load
+from tests.crash.load import PREFIX, Bags
+
+HEAT, PEOPLE, ALARMS = "http://ex/heat", "http://ex/people", "http://ex/alarms"
+
+QUERIES = {
+    "joined": load.QUERIES["joined"],
+    "counted": load.QUERIES["counted"],
+    "last": load.QUERIES["last"],
+    "alone": load.QUERIES["alone"],
+    # By definition.
+    "path": load.QUERIES["path"],
+    "asked": "ASK { STREAM :people [RANGE 2s] { :p3 :in ?room } }",
+    "described": "DESCRIBE ?s { STREAM :heat [NOW] { ?s :value ?v FILTER (?v > 55) } }",
+    # What it says is a stream, which the next one reads.
+    "hot": "CONSTRUCT { ?s :hot ?v } { STREAM :heat [NOW] { ?s :value ?v FILTER (?v > 40) } }",
+    "alarmed": """SELECT ?room (COUNT(*) AS ?n) {
+        STREAM :alarms [RANGE 5s] { ?s :hot ?v } STREAM :people [RANGE 4s] { ?who :in ?room } ?s :room ?room
+        } GROUP BY ?room""",
+}
+PASSING = "passing"
+COMES_AND_GOES = "SELECT ?who ?room { STREAM :people [NOW] { ?who :in ?room } }"
+SINKS = {"counted": "csv:{}.csv", "alarmed": "csv:{}/", "joined": "ndjson:{}/", "hot": "nquads:{}.nq"}
+
+
+def write(folder: Path, seconds: int) -> None:
+    """The streams and the graph; heat lies in a folder, in files that cut instants apart."""
+    load.write(folder, seconds)
+    lines = (folder / "heat.tsnt").read_text().splitlines(keepends=True)
+    (folder / "heat").mkdir(exist_ok=True)
+    third = len(lines) // 3
+    for i in range(3):
+        part = lines[i * third : (i + 1) * third if i < 2 else None]
+        (folder / "heat" / f"{i}.tsnt").write_text("".join(part))
+
+
+def equip(engine: kelda.Engine, folder: Path, out: Path) -> None:
+    """Streams, graph and queries, with answers in `out`; what an earlier run has done stays as it is."""
+    engine.stream(HEAT, f"folder:{folder / 'heat'}")
+    engine.stream(PEOPLE, format="tsnt")
+    engine.stream(ALARMS, "query:hot")
+    known = {query.name for query in engine.queries}
+    if not known:
+        engine.load(folder / "building.ttl")
+    for name, text in QUERIES.items():
+        if name not in known:
+            engine.register(PREFIX + text, name, sink=_sink(name, out))
+
+
+def _sink(name: str, out: Path) -> str:
+    return SINKS.get(name, "ndjson:{}.ndjson").format(out / name)
+
+
+def push(engine: kelda.Engine, folder: Path, out: Path, draw: random.Random, pause: float = 0.0) -> None:
+    """Push what was not pushed yet, a few events at a time; then the stream ends."""
+    lines = (folder / "people.tsnt").read_text().splitlines(keepends=True)
+    stream = engine.stream(PEOPLE)
+    while (at := stream.pushed) < len(lines):
+        _come_and_go(engine, at / len(lines), out)
+        stream.push("".join(lines[at : at + draw.randint(1, 4)]))
+        time.sleep(pause)
+    stream.end()
+
+
+def _come_and_go(engine: kelda.Engine, part: float, out: Path) -> None:
+    """The query that is there from a fifth of the stream to four fifths of it."""
+    there = {query.name: query for query in engine.queries}.get(PASSING)
+    if there is None and 0.2 <= part < 0.8:
+        engine.register(PREFIX + COMES_AND_GOES, PASSING, sink=_sink(PASSING, out))
+    elif there is not None and part >= 0.8:
+        there.stop()
+
+
+def expected(folder: Path, out: Path) -> Bags:
+    """The answers, by definition, of an engine that nobody disturbs; those of the query that comes and goes
+    as if it were always there."""
+    with kelda.connect(reference=True) as engine:
+        equip(engine, folder, out)
+        stream = engine.stream(PEOPLE)
+        engine.register(PREFIX + COMES_AND_GOES, PASSING, sink=_sink(PASSING, out))
+        engine.start()
+        stream.push((folder / "people.tsnt").read_text())
+        stream.end()
+        engine.wait()
+    bags = answers(out)
+    assert all(bags.values()), f"no answers: {[name for name, bag in bags.items() if not bag]}"
+    return bags
+
+
+def answers(out: Path) -> Bags:
+    """What lies in the sinks."""
+    return {name: Counter(_lines(name, out)) for name in (*QUERIES, PASSING)}
+
+
+def _lines(name: str, out: Path) -> list[str]:
+    path = Path(_sink(name, out).partition(":")[2])
+    files = sorted(path.glob("[0-9]*")) if path.is_dir() else [path] if path.exists() else []
+    found: list[str] = []
+    for file in files:
+        lines = file.read_text().splitlines()
+        if file.suffix == ".csv":
+            found += [json.dumps(row) for row in csv.DictReader(lines)]
+        else:
+            found += lines
+    return found
+
+
+def difference(wanted: Bags, found: Bags) -> list[str]:
+    """What is wrong. The query that comes and goes must have all answers from its first instant to its
+    last."""
+    seen = [_time(line) for line in found[PASSING]]
+    while_there = Counter(
+        {line: n for line, n in wanted[PASSING].items() if seen and min(seen) <= _time(line) <= max(seen)}
+    )
+    return load.difference(wanted | {PASSING: while_there}, found)
+
+
+def _time(line: str) -> int:
+    return int(json.loads(line)["time"])

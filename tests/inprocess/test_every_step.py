@@ -1,0 +1,83 @@
+"""The process dies at a step on the disk, whichever: started again, it gives each answer once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kelda.inprocess import log
+from tests.inprocess import scene
+
+STRIDE = 1 if "KELDA_CASES" in os.environ else 29  # steps from one death to the next
+
+
+@pytest.fixture(autouse=True)
+def few_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log is put together every few batches."""
+    monkeypatch.setattr(log, "MOST_FILES", 3)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("scene")
+    scene.write(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wanted(folder: Path) -> dict[str, list[str]]:
+    """The answers of an engine without a checkpoint."""
+    (folder / "undisturbed").mkdir()
+    scene.go_on(folder, folder / "undisturbed", checkpoint=False)
+    return scene.answers(folder / "undisturbed")
+
+
+@pytest.mark.slow
+def test_any_step_may_be_the_last(folder: Path, wanted: dict[str, list[str]], tmp_path: Path) -> None:
+    assert all(wanted.values())
+    step, out = 1, tmp_path / "out"
+    while True:
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+        if not scene.until_step(folder, out, step, seed=step):
+            break
+        scene.until_step(folder, out, 40, seed=step)  # and once more, soon after
+        scene.go_on(folder, out)
+        assert scene.answers(out) == wanted, f"killed at step {step}"
+        step += STRIDE
+    assert step > 200, "so many steps there are, at the least"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [150, 230])
+def test_files_that_are_lost_or_cut_are_named(
+    folder: Path, wanted: dict[str, list[str]], tmp_path: Path, step: int
+) -> None:
+    """As a power failure leaves them: the answers are right, or a line says which file is not."""
+    out, kept = tmp_path / "out", tmp_path / "kept"
+    out.mkdir()
+    assert scene.until_step(folder, out, step)
+    shutil.copytree(out, kept)
+    files = [path.relative_to(kept) for path in sorted((kept / "checkpoint").rglob("*")) if path.is_file()]
+    refused = 0
+    for file in files:
+        for damage in ("gone", "empty", "cut"):
+            shutil.rmtree(out)
+            shutil.copytree(kept, out)
+            _damage(out / file, damage)
+            if (said := scene.said_by(folder, out)) is not None:
+                assert str(out) in said and len(said.splitlines()) == 1, f"{file} {damage}: {said}"
+                refused += 1
+            else:
+                assert scene.answers(out) == wanted, f"{file} {damage}"
+    assert refused
+
+
+def _damage(path: Path, damage: str) -> None:
+    data = path.read_bytes()
+    path.unlink()
+    if damage != "gone":
+        path.write_bytes(b"" if damage == "empty" else data[: len(data) // 2])
