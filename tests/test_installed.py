@@ -38,7 +38,7 @@ def python(*arguments: str | Path, executable: str | Path = sys.executable, **mo
 def test_the_public_names_are_shown() -> None:
     said = python("-c", "import kelda; print(*dir(kelda))").split()  # before any of them was used
     assert set(kelda.__all__) <= set(said)
-    assert {"connect", "Engine", "Stream", "Query", "Answer", "SparkEngine"} <= set(said)
+    assert {"connect", "Engine", "Stream", "Query", "Answer"} <= set(said)
     assert "connect" in python("-c", "import kelda; help(kelda)")
 
 

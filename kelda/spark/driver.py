@@ -38,7 +38,7 @@ from kelda.shards.declared import Declared, is_pushed
 from kelda.shards.deployment import Batch, Deployment
 from kelda.shards.routing_file import RoutingFile
 from kelda.shards.setup import Setup
-from kelda.shards.shard import Outcome
+from kelda.shards.shard import News, Outcome
 from kelda.spark.client import TRIES, AtHost
 from kelda.spark.errors import explain
 from kelda.spark.host_wire import ToldGone, outcome_of
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FRAME = "dataframe:"
-CLOCK = "clock"  # in the checkpoint folder: how far a run came that has ended
+CLOCKS = "clocks"  # in the checkpoint folder: how far a run came that has ended
 POLL = 0.1  # seconds between two looks at what Spark does
 
 
@@ -111,8 +111,8 @@ class SparkDriver:
         told = self.log.find(begun[-1], "catalog") if begun else None
         catalog, version = self.deployment.catalog, int(told["version"]) if told else 0
         catalog.refresh().check(version)  # type: ignore[attr-defined]
-        self._recall_clock(max(begun, default=-1))
         self.deployment.take_up()
+        self._recall_clocks(max(begun, default=-1))
         # The batch that was being taken is read again, with the streams that there were then.
         then = Declared().take(catalog.between(0, version)).streams
         for number, source in {**then, **self.deployment.streams}.items():
@@ -124,15 +124,22 @@ class SparkDriver:
             if all_told and at and all(offset and offset["ended"] for offset in at):
                 self._ended.set()  # there will be no batch to tell it
 
-    def _recall_clock(self, last: int) -> None:
+    def _recall_clocks(self, last: int) -> None:
         """How far an earlier run came, if it could say so when it ended."""
-        file = self.folder / CLOCK
+        file = self.folder / CLOCKS
         if not file.exists():
             return
-        with reading(file):
-            batch, now, told = json.loads(file.read_text("utf-8"))
-            if batch == last:
-                self.deployment.registrations.go_on(int(batch), int(now), dict(told))
+        with reading(file, "delete it: queries that are registered next may then begin a batch later"):
+            batch, now, horizon, told = json.loads(file.read_text("utf-8"))
+            news = News(now=int(now), horizon=int(horizon), told=dict(told))
+        if batch == last:
+            self.deployment.registrations.settle(batch, [news])
+
+    def _keep_clocks(self) -> None:
+        batch, news = self.deployment.registrations.clocks
+        if batch >= 0:
+            kept = [batch, news.now, news.horizon, news.told]
+            replace_file(self.folder / CLOCKS, json.dumps(kept).encode())
 
     def _write_routing(self) -> None:
         with writing(self._routing.path):
@@ -376,7 +383,7 @@ class SparkDriver:
         closed, self._closed = self._closed, True
         try:
             if not closed:
-                replace_file(self.folder / CLOCK, json.dumps(self.deployment.registrations.clock).encode())
+                self._keep_clocks()
         finally:
             self.deployment.close()
 

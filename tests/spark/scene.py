@@ -13,7 +13,7 @@ from kelda.spark.driver import SparkDriver
 from kelda.spark.session import scratch
 
 MASTER = "local[2]"
-PATIENCE = 60.0  # seconds: the machine may be busy
+PATIENCE = 240.0  # seconds: the machine may be busy
 
 
 def driver_of(engine: kelda.Engine) -> SparkDriver:
