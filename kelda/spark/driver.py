@@ -160,6 +160,11 @@ class SparkDriver:
 
             check_frame(frame, source)
             self._check_before_start(source.iri)
+            if self.log.begun():
+                raise UsageError(
+                    f"<{source.iri}> is a DataFrame, which is a part of Spark's own query, and this "
+                    "checkpoint was begun without it: use another folder, or read the same source by an address"
+                )
         with self.deployment.lock:
             self.deployment.add_stream(source, before=self._open_here)
             self._ended.clear()
@@ -185,8 +190,11 @@ class SparkDriver:
     def drop_stream(self, iri: str) -> None:
         """Forget a stream that no query reads."""
         number = self.deployment.planner.declared.number(iri)
-        if number in self._frames and self._query is not None:
-            raise UsageError(f"<{iri}> is a DataFrame, which is a part of Spark's own query: stop() first")
+        if self.deployment.streams[number].path == FRAME and (self._query is not None or self.log.begun()):
+            raise UsageError(
+                f"<{iri}> is a DataFrame, which is a part of Spark's own query: it stays as long as the "
+                "checkpoint does"
+            )
         self.deployment.drop_stream(iri)
         self._frames.pop(number, None)
 
@@ -290,7 +298,7 @@ class SparkDriver:
         try:
             spark.dataSource.register(source_for(reading))
             parcels = spark.readStream.format("kelda").load()
-            for number, frame in self._frames.items():
+            for number, frame in sorted(self._frames.items()):  # Spark knows sources by their places
                 parcels = parcels.union(parcels_of(frame, number, streams[number], self.run, routing))
             writer = (
                 shards(reading.way.gathered(parcels), self.run, self._near)
