@@ -163,7 +163,7 @@ class SparkDriver:
             if self.log.begun():
                 raise UsageError(
                     f"<{source.iri}> is a DataFrame, which is a part of Spark's own query, and this "
-                    "checkpoint was begun without it: use another folder, or read the same source by an address"
+                    "checkpoint was begun without it: use another folder, or read the source by an address"
                 )
         with self.deployment.lock:
             self.deployment.add_stream(source, before=self._open_here)
