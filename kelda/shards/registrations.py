@@ -9,7 +9,7 @@ its windows reach back.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -183,13 +183,11 @@ class Registrations:
     # -------------------------------------------------------------------- over a restart
 
     @property
-    def clock(self) -> tuple[int, int, dict[str, int]]:
-        """The last batch that was answered, the time up to which all is, and what each stream has told."""
-        return self._done, self._now, self._told
-
-    def go_on(self, batch: int, now: int, told: Mapping[str, int]) -> None:
-        """An earlier run came so far: a query that is new need not wait for what it has answered."""
-        self._done, self._now, self._told = batch, now, dict(told)
+    def clocks(self) -> tuple[int, News]:
+        """The last batch that was answered, and where the clocks stood then: to `settle` with by the next
+        run."""
+        horizon = NEVER if self.horizon is None else self.horizon
+        return self._done, News(now=self._now, horizon=horizon, told=self._told)
 
     def take_up(self) -> None:
         """Go on where an earlier run was, whose catalog this is."""

@@ -38,7 +38,7 @@ from kelda.shards.declared import Declared, is_pushed
 from kelda.shards.deployment import Batch, Deployment
 from kelda.shards.routing_file import RoutingFile
 from kelda.shards.setup import Setup
-from kelda.shards.shard import Outcome
+from kelda.shards.shard import News, Outcome
 from kelda.spark.client import TRIES, AtHost
 from kelda.spark.errors import explain
 from kelda.spark.host_wire import ToldGone, outcome_of
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FRAME = "dataframe:"
-CLOCK = "clock"  # in the checkpoint folder: how far a run came that has ended
+CLOCKS = "clocks"  # in the checkpoint folder: how far a run came that has ended
 POLL = 0.1  # seconds between two looks at what Spark does
 
 
@@ -111,8 +111,8 @@ class SparkDriver:
         told = self.log.find(begun[-1], "catalog") if begun else None
         catalog, version = self.deployment.catalog, int(told["version"]) if told else 0
         catalog.refresh().check(version)  # type: ignore[attr-defined]
-        self._recall_clock(max(begun, default=-1))
         self.deployment.take_up()
+        self._recall_clocks(max(begun, default=-1))
         # The batch that was being taken is read again, with the streams that there were then.
         then = Declared().take(catalog.between(0, version)).streams
         for number, source in {**then, **self.deployment.streams}.items():
@@ -124,15 +124,22 @@ class SparkDriver:
             if all_told and at and all(offset and offset["ended"] for offset in at):
                 self._ended.set()  # there will be no batch to tell it
 
-    def _recall_clock(self, last: int) -> None:
+    def _recall_clocks(self, last: int) -> None:
         """How far an earlier run came, if it could say so when it ended."""
-        file = self.folder / CLOCK
+        file = self.folder / CLOCKS
         if not file.exists():
             return
-        with reading(file):
-            batch, now, told = json.loads(file.read_text("utf-8"))
-            if batch == last:
-                self.deployment.registrations.go_on(int(batch), int(now), dict(told))
+        with reading(file, "delete it: queries that are registered next may then begin a batch later"):
+            batch, now, horizon, told = json.loads(file.read_text("utf-8"))
+            news = News(now=int(now), horizon=int(horizon), told=dict(told))
+        if batch == last:
+            self.deployment.registrations.settle(batch, [news])
+
+    def _keep_clocks(self) -> None:
+        batch, news = self.deployment.registrations.clocks
+        if batch >= 0:
+            kept = [batch, news.now, news.horizon, news.told]
+            replace_file(self.folder / CLOCKS, json.dumps(kept).encode())
 
     def _write_routing(self) -> None:
         with writing(self._routing.path):
@@ -153,6 +160,11 @@ class SparkDriver:
 
             check_frame(frame, source)
             self._check_before_start(source.iri)
+            if self.log.begun():
+                raise UsageError(
+                    f"<{source.iri}> is a DataFrame, which is a part of Spark's own query, and this "
+                    "checkpoint was begun without it: use another folder, or read the source by an address"
+                )
         with self.deployment.lock:
             self.deployment.add_stream(source, before=self._open_here)
             self._ended.clear()
@@ -178,8 +190,11 @@ class SparkDriver:
     def drop_stream(self, iri: str) -> None:
         """Forget a stream that no query reads."""
         number = self.deployment.planner.declared.number(iri)
-        if number in self._frames and self._query is not None:
-            raise UsageError(f"<{iri}> is a DataFrame, which is a part of Spark's own query: stop() first")
+        if self.deployment.streams[number].path == FRAME and (self._query is not None or self.log.begun()):
+            raise UsageError(
+                f"<{iri}> is a DataFrame, which is a part of Spark's own query: it stays as long as the "
+                "checkpoint does"
+            )
         self.deployment.drop_stream(iri)
         self._frames.pop(number, None)
 
@@ -283,7 +298,7 @@ class SparkDriver:
         try:
             spark.dataSource.register(source_for(reading))
             parcels = spark.readStream.format("kelda").load()
-            for number, frame in self._frames.items():
+            for number, frame in sorted(self._frames.items()):  # Spark knows sources by their places
                 parcels = parcels.union(parcels_of(frame, number, streams[number], self.run, routing))
             writer = (
                 shards(reading.way.gathered(parcels), self.run, self._near)
@@ -376,7 +391,7 @@ class SparkDriver:
         closed, self._closed = self._closed, True
         try:
             if not closed:
-                replace_file(self.folder / CLOCK, json.dumps(self.deployment.registrations.clock).encode())
+                self._keep_clocks()
         finally:
             self.deployment.close()
 

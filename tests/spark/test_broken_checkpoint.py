@@ -89,7 +89,7 @@ def whole(tmp_path: Path) -> Path:
     (tmp_path / "names.ttl").unlink()  # there is a copy
     deployment.register(QuerySpec("plain", QUERY), sink=str(tmp_path / "plain.ndjson"))
     deployment.register(QuerySpec("../../../evil", QUERY), sink="console")
-    deployment.registrations.settle(-1, [News(told={FILE: 5}, now=0)])  # so that the next one waits
+    deployment.registrations.settle(0, [News(told={FILE: 5}, now=0)])  # so that the next one waits
     deployment.register(QuerySpec("waits", QUERY))
     for i in range(4):
         driver.push_text(PUSHED, f"{i}\t<x:a> <x:p> <x:b> .")

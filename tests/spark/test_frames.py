@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,44 +13,55 @@ from kelda.errors import UsageError
 from kelda.io.sources.silence import Silence
 from tests.spark.scene import MASTER, committed, until
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 JOINED = "SELECT ?x ?y ?z { STREAM <x:a> [RANGE 5s] { ?x <x:p> ?y } STREAM <x:b> [RANGE 5s] { ?x <x:q> ?z } }"
 
 
+def files(engine: kelda.Engine, folder: Path) -> DataFrame:
+    """The lines of the files in a folder, also of those to come."""
+    return engine.spark.readStream.text(str(folder))
+
+
 @pytest.mark.spark
-def test_a_dataframe_is_a_stream(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.txt").write_text("".join(line(i, "p") for i in range(1, 6)))
-    (tmp_path / "b.tsnt").write_text("".join(line(i, "q") for i in range(1, 6)))
+def test_dataframes_are_streams(tmp_path: Path) -> None:
+    for name, predicate in (("a", "p"), ("b", "q")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.txt").write_text("".join(line(i, predicate) for i in range(1, 6)))
     with kelda.connect(MASTER, checkpoint=tmp_path / "checkpoint", shards=2) as engine:
-        frame = engine.spark.readStream.text(str(tmp_path / "in"))
-        static = engine.spark.read.text(str(tmp_path / "in"))
-        engine.stream("x:a", dataframe=frame, format="tsnt")
-        engine.stream("x:b", str(tmp_path / "b.tsnt"))
+        for name in "ab":
+            engine.stream(f"x:{name}", dataframe=files(engine, tmp_path / name), format="tsnt")
         query = engine.register(JOINED, name="joined")
+        static = engine.spark.read.text(str(tmp_path / "a"))
         with pytest.raises(UsageError, match="not a streaming one"):
             engine.stream("x:c", dataframe=static, format="tsnt")
         engine.start()
         until(lambda: engine.wait(0.2) or query.unread >= 4, "four answers")
-        # The DataFrame never ends, so its newest instant stays open.
+        # A DataFrame never ends, so its newest instant stays open.
         assert answers(query) == [(1000 * i, f"x:n{i}") for i in range(1, 5)]
         with pytest.raises(UsageError, match=r"<x:late> is a DataFrame, .*: declare it before start\(\)"):
-            engine.stream("x:late", dataframe=frame, format="tsnt")
-        with pytest.raises(UsageError, match=r"<x:a> is a DataFrame, .*: stop\(\) first"):
+            engine.stream("x:late", dataframe=files(engine, tmp_path), format="tsnt")
+        with pytest.raises(UsageError, match=r"<x:a> is a DataFrame, .*: it stays"):
             engine.stream("x:a").drop()
         until(lambda: committed(engine), "all is committed")
 
-    # Started again, it is asked for the DataFrame, and goes on behind what it has read.
+    # Started again, it is asked for them, in any order, and goes on behind what it has read.
+    for name, predicate in (("a", "p"), ("b", "q")):
+        (tmp_path / name / "2.txt").write_text(line(6, predicate))
     with kelda.connect(MASTER, checkpoint=tmp_path / "checkpoint", shards=2) as engine:
         with pytest.raises(UsageError, match="<x:a> was a DataFrame: declare it again, with dataframe="):
             engine.start()
-        (tmp_path / "in" / "b.txt").write_text(line(6, "p"))
-        engine.stream("x:a", dataframe=engine.spark.readStream.text(str(tmp_path / "in")), format="tsnt")
-        engine.stream("x:c")  # beside it, one that is pushed
+        for name in "ba":
+            engine.stream(f"x:{name}", dataframe=files(engine, tmp_path / name), format="tsnt")
+        with pytest.raises(UsageError, match=r"<x:d> is a DataFrame, .* was begun without it"):
+            engine.stream("x:d", dataframe=files(engine, tmp_path), format="tsnt")
+        engine.stream("x:c").end()  # beside them, one that is pushed
         (query,) = engine.queries
         engine.start()
-        engine.stream("x:c").end()
         until(lambda: engine.wait(0.2) or query.unread >= 1, "the next answer")
         assert answers(query) == [(5000, "x:n5")]
+        assert (engine.figures.events, engine.figures.late) == (2, 0)
 
 
 def line(second: int, predicate: str) -> str:

@@ -195,6 +195,11 @@ def test_queries_that_come_while_files_are_read_ahead(tmp_path: Path) -> None:
         for name in deployment.planner.standing:
             clocks.setdefault(name, clock)
         clock = min(news.now for news in batch.news)
+        if batch.id == 3:  # one that is pushed: until it goes again, nothing is read ahead
+            driver.add_stream(StreamSource("http://ex/c", "push:"))
+            driver.end("http://ex/c")
+        if batch.id == 8:
+            driver.drop_stream("http://ex/c")
         if name := coming.get(batch.id):
             deployment.register(QuerySpec(name, COMING % int(name[1]), output="changes"))
 
