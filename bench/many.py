@@ -1,4 +1,4 @@
-"""Many queries: one network per shape, one core, from N-Triples text.
+"""Many queries: one network per shape, one core, from files of N-Triples.
 
 python -m bench.many [--triples 1000000]
 """
@@ -7,16 +7,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 
 import numpy as np
 from pyoxigraph import NamedNode
 
-from bench.lsbench import PREFIXES, QUERIES, SIB, USERS, blocks, stored, texts
-from kelda.engine.incremental import IncrementalEvaluator
-from kelda.lang import prepare
-from kelda.rdf import ntriples
-from kelda.rdf.graphstore import GraphStore
+from bench.lsbench import PREFIXES, QUERIES, SIB, USERS, from_files, stored, texts
 
 Q1 = PREFIXES + "SELECT ?p ?o { STREAM <urn:post> [TRIPLES $w] { $who ?p ?o } }"
 # As Wukong+S's L1: what one person does, on two streams.
@@ -28,27 +23,10 @@ Q4 = PREFIXES + QUERIES["Q4"].replace("[TRIPLES N]", "[TRIPLES $w]")
 
 
 def run(
-    text: str, values: dict[str, list[object]], store: GraphStore, data: list[tuple[str, bytes]]
+    text: str, values: dict[str, list[object]], known: bytes, data: dict[str, bytes]
 ) -> tuple[float, float, int]:
     """(seconds of CPU to register, triples/s, answers)."""
-    names = [f"q{i}" for i in range(len(values["w"]))]
-    rate, answers, registering = 0.0, 0, 0.0
-    for some in (data[:2], data):  # the first run compiles
-        engine = IncrementalEvaluator(store=store)
-        for stream in dict.fromkeys(stream for stream, _ in data):
-            engine.add_stream(stream, from_start=True)
-        begin = time.process_time()
-        engine.register_many(prepare(text), names, values)
-        registering = time.process_time() - begin
-        total = answers = 0
-        begin = time.process_time()
-        for stream, part in some:
-            c = ntriples.read(part, engine.dictionary, timed=True)
-            total += len(c)
-            assert c.t is not None
-            answers += sum(map(len, engine.push_batch(stream, c.s, c.p, c.o, c.t)))
-        rate = total / (time.process_time() - begin)
-    return registering, rate, answers
+    return from_files(lambda engine: engine.register_many(engine.prepare(text), values), known, data)
 
 
 def main() -> None:
@@ -56,7 +34,7 @@ def main() -> None:
     arguments.add_argument("--triples", type=int, default=1_000_000)
     chosen = arguments.parse_args()
     rng = np.random.default_rng(1)
-    store, data = stored(rng), blocks(texts(rng, chosen.triples, ("urn:post",)))
+    known, data = stored(rng), texts(rng, chosen.triples, ("urn:post",))
     rows = []
     print(f"{'shape':6}{'queries':>9}{'register s':>12}{'text/s':>12}{'answers':>12}")
 
@@ -70,12 +48,12 @@ def main() -> None:
     # People who post, and as many who do not, as among the users of a network.
     who: list[object] = [NamedNode(f"{SIB}user/u{i % USERS if i < 2 * USERS else i}") for i in range(100_000)]
     for count in (1, 1_000, 100_000):
-        tell("Q1", count, run(Q1, {"who": who[:count], "w": [100] * count}, store, data))
-    two = blocks(texts(rng, chosen.triples, ("urn:post", "urn:like")))
+        tell("Q1", count, run(Q1, {"who": who[:count], "w": [100] * count}, known, data))
+    two = texts(rng, chosen.triples, ("urn:post", "urn:like"))
     for count in (1, 1_000, 100_000):
-        tell("L1", count, run(L1, {"who": who[:count], "w": [100] * count}, store, two))
-    tell("Q4", 1, run(Q4, {"w": [1000]}, store, data))
-    tell("Q4", 100, run(Q4, {"w": list(range(10, 1010, 10))}, store, data))
+        tell("L1", count, run(L1, {"who": who[:count], "w": [100] * count}, known, two))
+    tell("Q4", 1, run(Q4, {"w": [1000]}, known, data))
+    tell("Q4", 100, run(Q4, {"w": list(range(10, 1010, 10))}, known, data))
     print(json.dumps({"benchmark": "many", "rows": rows}))
 
 
