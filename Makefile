@@ -45,6 +45,7 @@ test-spark: jdk ## the tests of the Spark pipeline only
 
 crash: jdk ## kill processes under load and compare the answers (about half an hour)
 	$(BIN)/python -m tests.crash --rounds 20
+	$(BIN)/python -m tests.crash --only inprocess --rounds 50
 
 fuzz: $(STAMP) ## odd bytes by every runner, thousands of them (KELDA_CASES=n for another number)
 	KELDA_RANDOM=1 KELDA_CASES=$${KELDA_CASES:-7000} $(BIN)/python -m pytest tests/io/test_bytes.py

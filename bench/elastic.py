@@ -124,7 +124,8 @@ def run(folder: Path, batches: int, batch_events: int) -> tuple[list[Point], lis
         seen, stood_up = sum(p.events for p in points), sum(p.rebuilt for p in points)
         at = time.monotonic() - begin
         new, rebuilt = figures.events - seen, figures.rebuilt - stood_up
-        points.append(Point(at, figures.batch, new, figures.batch_seconds, len(workers), rebuilt))
+        seconds = at - points[-1].at if points else figures.batch_seconds
+        points.append(Point(at, figures.batch, new, seconds, len(workers), rebuilt))
         if due and figures.batch >= due[0][0]:  # beside the engine, which does not wait for it
             busy.append(threading.Thread(target=change, args=(due.pop(0)[1],), daemon=True))
             busy[-1].start()
@@ -137,7 +138,7 @@ def run(folder: Path, batches: int, batch_events: int) -> tuple[list[Point], lis
         ) as engine:
             equip(engine, folder / "load", folder / "out")
             engine.start()
-            while not engine.wait(0.001):  # which looks when a batch is done
+            while not engine.wait(0.05):
                 if engine.figures.batches:
                     look(engine.figures)
         for thread in busy:

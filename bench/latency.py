@@ -3,7 +3,7 @@
 Each step pushes 100 ms of encoded rows and takes one report out. L1 to L3 are selective; L4 to L6 have
 answers that grow with the data. L1 and L4 read streams alone, the others stored data too. One query at a
 time, one core. Every query is measured with its whole answer sent at each step (what Wukong+S computes)
-and with what is new alone.
+and with what is new alone. Rows are ids already, which only the evaluator takes: text is `bench.lsbench`'s.
 
     python -m bench.latency [--rate 50000] [--steps 300] [--queries L1,L4] [--profile]
 """

@@ -3,7 +3,8 @@
 Orders and views of items; both have new names for ever, and the items in fashion change all the time.
 Queries with windows of 10 s and 1 min run over them: joins, aggregates, DISTINCT, NOT EXISTS, a filter on
 text. Every 5 % of the run are shown: resident memory, state of the queries, size of the dictionary.
-What is flat after warm-up (the first 10 %) is bounded; what grows is not.
+What is flat after warm-up (the first 10 %) is bounded; what grows is not. The evaluator is looked into,
+operator by operator, so it is driven itself.
 
     python -m bench.memory [--seconds 3600] [--rate 500]
 """

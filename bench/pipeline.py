@@ -31,6 +31,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,7 @@ from bench.families.lsbench.vocabulary import SIB
 from bench.harness.resources import PAGE, PROC, adopt_orphans, cpu_seconds, family_of
 from kelda.errors import UsageError
 from kelda.io.job import StreamSource
+from kelda.shards.deployment import Batch
 
 SIX = "L1,L2,L3,L4,L5,L6"
 RATE = 133_000  # triples a second of stream time, of all five streams
@@ -163,30 +165,23 @@ class Watch:
         self.latency = latency  # and so does it to look at the time of each answer
         self.batches: list[tuple[float, int, float]] = []  # wall clock, events, CPU seconds so far
         self.latencies: list[np.ndarray] = []
-        self.batch_seconds: list[float] = []
-        self._seen = (0, 0)  # batches, events
 
     def run(self, engine: kelda.Engine, until: float | None = None) -> None:
         """Let an engine run, to the end of its streams or to a moment."""
+        self._engine = engine
+        engine._watchers.append(self.take)  # at the moment of the hand-over, which no poll would hit
         engine.start()
-        ended = False
-        while not ended and (until is None or time.time() < until):
-            ended = engine.wait(0.001)  # which looks when a batch is done
-            self.look(engine)
+        engine.wait(None if until is None else until - time.time())
 
-    def look(self, engine: kelda.Engine) -> None:
-        """Note a batch that is new, and read the answers."""
-        figures = engine.figures
-        read = [block for query in engine.queries if query.unread for block in query.batches()]
-        if figures.batches == self._seen[0]:
-            return
+    def take(self, batch: Batch) -> None:
         now = time.time()
-        self.batches.append((now, figures.events - self._seen[1], cpu_seconds() if self.cpu else 0.0))
-        self._seen = (figures.batches, figures.events)
-        self.batch_seconds.append(figures.batch_seconds)
+        events = sum(count for count, _ in batch.news[0].read.values()) if batch.news else 0
+        self.batches.append((now, events, cpu_seconds() if self.cpu else 0.0))
         if self.latency:
-            times = [np.zeros(0, np.int64), *(block.rows.time for block in read)]
-            self.latencies.append(now - np.concatenate(times) / 1000)
+            self.latencies.append(now - batch.merged.times / 1000)
+        for query in self._engine.queries:
+            for _ in query.batches():
+                continue  # read is read
 
     def rates(self) -> tuple[float, float]:
         """Events per second in the steady state, on the wall and of CPU time."""
@@ -199,7 +194,8 @@ class Watch:
         return events / (wall - first_wall), events / max(cpu - first_cpu, 1e-9)
 
     def batch_ms(self) -> list[float]:
-        return [1000 * seconds for seconds in self.batch_seconds[1:]]
+        ends = [b[0] for b in self.batches]
+        return [1000 * (b - a) for a, b in pairwise(ends)]
 
 
 def throughput(
@@ -384,11 +380,10 @@ def empty(folder: Path, batches: int, shards: int, master: str) -> dict[str, obj
     with connected(streams, None, shards, 1, master) as (engine, _):
         register(engine, ["L4"], "cqels")
         watch.run(engine)
-        done = engine.figures.batches
     shutil.rmtree(data, ignore_errors=True)
     ms = watch.batch_ms()[batches // 4 :]
     return {
-        "batches": done,
+        "batches": len(watch.batches),
         "shards": shards,
         "batch_ms": {f"p{q}": round(float(np.percentile(ms, q)), 1) for q in (10, 50, 90)},
     }
@@ -407,12 +402,9 @@ def day(folder: Path, hours: int, rate: int, shards: int, master: str) -> dict[s
     batch_events = max(1_000, int(hours * 3600 * rate) // 200)
     with connected(streams, data / "stored.nt", shards, batch_events, master) as (engine, checkpoint):
         register(engine, SIX.split(","), "cqels")
-        begin, watch = time.time(), Watch()
-        engine.start()
-        while not engine.wait(0.001):
-            watch.look(engine)
-            if len(watch.batches) >= 5 * (len(samples) + 1):
-                samples.append(memory())
+        engine._watchers.append(lambda batch: samples.append(memory()) if batch.id % 5 == 0 else None)
+        begin = time.time()
+        Watch().run(engine)
         seconds, triples = time.time() - begin, engine.figures.events
         size = sum(f.stat().st_size for f in checkpoint.rglob("*") if f.is_file()) / 2**20
     third = max(1, len(samples) // 3)

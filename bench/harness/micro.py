@@ -13,7 +13,7 @@ from pyoxigraph import NamedNode
 from bench import indexes, latency, many
 from bench.harness import data
 from bench.harness.families import load
-from bench.lsbench import SIB, USERS, blocks, stored, texts
+from bench.lsbench import SIB, USERS, stored, texts
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.oneshot import Solutions, evaluate
 from kelda.lang import algebra as A
@@ -141,9 +141,9 @@ def step_latency(query: str, output: str, rate: int, steps: int, users: int) -> 
 def matching(patterns: int, triples: int) -> dict[str, Any]:
     """So many triple patterns with different subjects, on posts of LSBench's shape, from text."""
     rng = np.random.default_rng(1)
-    store, posts = stored(rng), blocks(texts(rng, triples, ("urn:post",)))
+    known, posts = stored(rng), texts(rng, triples, ("urn:post",))
     who = [NamedNode(f"{SIB}user/u{i % USERS if i < 2 * USERS else i}") for i in range(patterns)]
-    registering, rate, answers = many.run(many.Q1, {"who": list(who), "w": [100] * patterns}, store, posts)
+    registering, rate, answers = many.run(many.Q1, {"who": list(who), "w": [100] * patterns}, known, posts)
     return {"triples_per_cpu_s": rate, "cpu_us": 1e6 / rate, "register_s": registering, "answers": answers}
 
 

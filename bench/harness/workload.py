@@ -142,7 +142,8 @@ def made(load_: Load) -> Ready:
 
 
 def in_process(ready: Ready) -> dict[str, Any]:
-    """The load on the incremental engine in this process."""
+    """The load on the incremental engine in this process: by the evaluator, to which a step is columns. An
+    engine that is pushed text makes an object of each event first, and one that reads files has no steps."""
     load_ = ready.load
     begin = time.process_time()
     store = GraphStore()

@@ -107,10 +107,10 @@ class Merged:
         """All answers but those of some queries, as columns: a block for each query that has some."""
         found: list[Block] = []
         for group in self.groups:
-            if QUERY in group.sent.columns:
+            if QUERY in group.told[0].sent.columns:
                 found += blocks_of(group.query, group.names, group.sent, self.dictionary)
             else:
-                found.append(Block(group.query, group.names[0], group.sent, self.dictionary))
+                found.append(Unread(self, group))
         for name in dict.fromkeys(answer.query for answer in self.others):
             mine = [answer for answer in self.others if answer.query == name]
             found.append(Block.of_answers(self.standing[name].query, name, mine))
@@ -123,6 +123,26 @@ class Merged:
             if name in group.names:
                 found += decoded(group.query, group.names, group.of(name), self.dictionary)
         return found
+
+
+class Unread(Block):
+    """The answers of one query, put together when somebody looks."""
+
+    def __init__(self, merged: Merged, group: Group) -> None:
+        self.query, self.name = group.query, group.names[0]
+        self._merged, self._group = merged, group
+        self._answers = None
+
+    @property
+    def _sent(self) -> Sent:  # type: ignore[override]
+        return self._group.sent
+
+    @property
+    def _dictionary(self) -> Dictionary:  # type: ignore[override]
+        return self._merged.dictionary
+
+    def __len__(self) -> int:
+        return len(self._group) if self.query.form is not A.Form.CONSTRUCT else self.rows.answers
 
 
 def merge(

@@ -269,11 +269,10 @@ class Planner:
         for op in ops:
             match op:
                 case Register(name, spec, spread, _):
-                    self._stand(name, parse_spec(spec), spec.output, spread)
+                    self._stand([name], parse_spec(spec), spec.output, spread)
                 case RegisterMany(names, spec, _, spread, _):
                     query = prepare(spec.text, dialect=spec.dialect, base=spec.base).query
-                    for name in names:
-                        self._stand(name, query, spec.output, spread)
+                    self._stand(names, query, spec.output, spread)
                 case Drop(name):
                     self.standing.pop(name, None)
 
@@ -309,9 +308,9 @@ class Planner:
                     return None
         return reach + (self._queries[name].every or 0)
 
-    def _stand(self, name: str, query: A.Query, output: str | None, spread: Spread | None) -> None:
+    def _stand(self, names: Iterable[str], query: A.Query, output: str | None, spread: Spread | None) -> None:
         told = output_of(query) if output is None else A.Output(output)
-        self.standing[name] = Standing(name, query, told, spread)
+        self.standing |= {name: Standing(name, query, told, spread) for name in names}
 
     def _route(self, name: str, query: A.Query, spread: Spread | None, shard: int) -> None:
         self._count(query)

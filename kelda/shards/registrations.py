@@ -168,6 +168,7 @@ class Registrations:
             if waiting.until is None and batch >= waiting.last:
                 # What was read up to now may have been read without it.
                 waiting.until = self._told_by(waiting.streams)
+                self._remember()
             if waiting.until is not None and self._now >= waiting.until:
                 self.waiting.remove(waiting)
                 self._add(waiting.ops)
@@ -201,10 +202,10 @@ class Registrations:
         self._recall()
 
     def _remember(self) -> None:
-        """Registrations survive a restart while they wait, too."""
+        """Registrations survive a restart while they wait, and so does what they wait for."""
         if self._file is None:
             return
-        lines = [json.dumps([as_json(op) for op in waiting.ops]) for waiting in self.waiting]
+        lines = [json.dumps([w.until, [as_json(op) for op in w.ops]]) for w in self.waiting]
         lines.insert(0, json.dumps(len(lines)))
         replace_file(self._file, "".join(f"{line}\n" for line in lines).encode())
 
@@ -217,9 +218,9 @@ class Registrations:
             count, *lines = self._file.read_text("utf-8").splitlines() or ["none"]
             if json.loads(count) != len(lines):
                 raise ValueError("it is cut off")
-            kept = [[from_json(data) for data in json.loads(line)] for line in lines]
-        for ops in kept:
-            waiting = Waiting(tuple(ops), self._read_by(ops))
+            kept = [(until, [from_json(data) for data in some]) for until, some in map(json.loads, lines)]
+        for until, ops in kept:
+            waiting = Waiting(tuple(ops), self._read_by(ops), until=until)
             if not any(name in self.planner.queries for name in waiting.names):  # else it holds
                 self.route(ops)
                 self.waiting.append(waiting)

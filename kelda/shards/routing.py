@@ -18,7 +18,7 @@ from kelda.engine.ownership import shards_of
 from kelda.lang import algebra as A
 from kelda.plan.partition import Spread, WindowPattern
 from kelda.rdf import wire
-from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.ids import encode
 from kelda.rdf.keyset import KeySet
 from kelda.rdf.skim import Asked, Rule
 
@@ -203,13 +203,10 @@ class Routing:
         return routing
 
 
-_ids = Dictionary()  # ids need no coordination; this one is only for encoding
-
-
 def id_of(terms: Iterable[A.Term]) -> Ids:
     """The ids of terms."""
-    return np.array([_ids.encode(term) for term in terms], np.int64)
+    return np.array([encode(term) for term in terms], np.int64)
 
 
 def _fixed(term: A.TermOrVar) -> int | None:
-    return None if isinstance(term, A.Var | A.Param) else _ids.encode(term)
+    return None if isinstance(term, A.Var | A.Param) else encode(term)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,34 @@ def test_a_new_query_sees_what_is_pushed_next(tmp_path: Path, restarted: bool) -
     assert engine.flush(60)
     assert [answer.time for answer in query.results()] == [3000, 4000]
     engine.stop()
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_registration_that_waits(tmp_path: Path, restarted: bool) -> None:
+    """It sees what came after it, although that was read while it waited."""
+    engine = kelda.connect(checkpoint=tmp_path / "state")
+    for name in ("x:s", "x:t"):
+        engine.stream(name, format="tsnt")
+    engine.start()
+    engine.stream("x:t").push(lines(1000))
+    engine.stream("x:s").push(lines(1000, 2000, 3000))
+    assert engine.flush(60)
+    engine.register(SEEN, "late", sink=str(tmp_path / "late.ndjson"))  # <x:t> has come to 1000 only
+    engine.stream("x:s").push(lines(4000, 5000))
+    assert engine.flush(60)
+    if restarted:
+        engine.stop()
+        engine = kelda.connect(checkpoint=tmp_path / "state")
+        engine.start()
+    engine.stream("x:s").push(lines(6000))
+    engine.stream("x:t").push(lines(3500))
+    assert engine.flush(60)
+    for name in ("x:s", "x:t"):
+        engine.stream(name).end()
+    assert engine.wait(60)
+    engine.stop()
+    told = [json.loads(line)["time"] for line in (tmp_path / "late.ndjson").read_text().splitlines()]
+    assert told == [4000, 5000, 6000]
 
 
 def test_a_restart_before_the_first_batch(tmp_path: Path) -> None:
