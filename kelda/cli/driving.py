@@ -11,7 +11,7 @@ from kelda.doctor import require_java
 from kelda.errors import InputError, QueryStopped
 from kelda.io.job import StreamSource
 from kelda.io.jobfile import EngineSettings, JobGraph
-from kelda.io.progress import refusal
+from kelda.rdf.event import Reject
 
 STOPPED = 130  # the exit code of who was stopped by Ctrl-C
 TICK = 0.1  # seconds between two looks at an engine that runs
@@ -137,3 +137,11 @@ def _raise_stopped(engine: kelda.Engine) -> None:
         raise errors[0]
     if errors:
         raise QueryStopped("\n".join(str(error).splitlines()[0] for error in errors))
+
+
+def refusal(reject: Reject) -> str:
+    """Why a strict run stops."""
+    return (
+        f"{reject.source}, line {reject.line}: {reject.reason}\n  {reject.record}\n"
+        "without --strict the record is counted as rejected and reading goes on"
+    )

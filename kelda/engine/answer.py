@@ -13,7 +13,6 @@ from kelda.rdf.times import FIRST_MS, LAST_MS, ms_to_iso
 
 Value = NamedNode | BlankNode | Literal | Triple
 XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
-RDF_LANG_STRING = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
 
 
 @wire.plain

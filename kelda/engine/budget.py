@@ -85,11 +85,6 @@ class Budget:
             self.check(size)
             self._taken[self._who] = self._taken.get(self._who, 0) + size
 
-    def give(self, size: int) -> None:
-        """So many bytes of those taken are free again."""
-        if self.limit is not None:
-            self._taken[self._who] = self._taken.get(self._who, 0) - size
-
     def made(self, deltas: Deltas) -> None:
         """A node has made deltas; arrays that it hands on count once."""
         if self.limit is not None and len(deltas):

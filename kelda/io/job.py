@@ -1,4 +1,4 @@
-"""A job: everything a runner needs to answer queries over files, as plain picklable data."""
+"""Streams and queries as they are declared: plain data, which travels and is kept."""
 
 from __future__ import annotations
 
@@ -38,18 +38,6 @@ class QuerySpec:
     output: str | None = None  # rstream, istream, dstream, changes; None: what the query says
     base: str | None = None  # what relative IRIs stand against; None: what the query says
     report: Report | None = None  # when it reports; None: as its dialect and text say
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Queries, the streams they read, the stored graphs they join with."""
-
-    queries: tuple[QuerySpec, ...]
-    streams: tuple[StreamSource, ...] = ()
-    graphs: tuple[tuple[str | None, str], ...] = ()  # (graph IRI or None for the default graph, path)
-    t0: int = 0
-    strict: bool = False
-    batch_events: int = 10_000
 
 
 def parse_spec(spec: QuerySpec) -> Query:

@@ -57,11 +57,6 @@ def _needs(literal: Literal) -> Needs:
     return Needs.SUMS if sort in NUMERIC else Needs.NOTHING
 
 
-def needs_of(term: object) -> Needs:
-    """What a term, as it was written, makes queries heed."""
-    return _stored(term)[1] if _has_value(term) else Needs.NOTHING
-
-
 def _has_value(term: object) -> bool:
     if not isinstance(term, Literal):
         return False
