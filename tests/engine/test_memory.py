@@ -108,8 +108,8 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 stream.push("".join(f"<http://ex/s{{i}}> <http://ex/p> {{i % 2}} ." for i in range({many})), time=1000)
 stream.push("<http://ex/w> <http://ex/p> 5 .", time=2000)
 took = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
-assert took < 200, took
-stopped = engine._evaluator.stopped
+assert took < 300, took  # and not gigabytes
+stopped = engine._driver.stopped
 assert set(stopped) == set({queries!r}), stopped
 assert all("more than the limit of 100,000,000" in why.reason for why in stopped.values()), stopped
 assert len(list(good.results())) == {many} // 2
