@@ -125,7 +125,7 @@ class Engine:
         self._queries: dict[str, Query] = {}
         self._lock = threading.RLock()
         self._closed = False
-        self._failed = False  # and whoever waited for it was told
+        self._failed = False  # and whoever uses it knows
         self._watchers: tuple[Callable[[Batch], None], ...] = ()
 
     def __enter__(self) -> Engine:
@@ -134,6 +134,7 @@ class Engine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._failed = self._failed or error is not None  # then nobody waits for the rest
         self.stop()
 
     async def __aenter__(self) -> Engine:
@@ -142,6 +143,7 @@ class Engine:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._failed = self._failed or error is not None
         await asyncio.to_thread(self.stop)
 
     def __repr__(self) -> str:
