@@ -37,8 +37,10 @@ warm: jdk ## let Spark start twice as fast from now on (once; 180 MB in ~/.cache
 demo: jdk ## a continuous query over a small stream, on Spark
 	@$(BIN)/kelda demo
 
+# Tests with a JVM share one Spark, and it has both cores for itself.
 test: check ## check, then all tests (those that need a JDK are skipped without one)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not spark"
+	$(BIN)/python -m pytest -m spark
 
 test-spark: jdk ## the tests of the Spark pipeline only
 	$(BIN)/python -m pytest -m spark

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from pathlib import Path
 
@@ -311,3 +312,129 @@ def test_a_query_registered_after_a_restart_sees_what_comes_next(tmp_path: Path)
         engine.advance(2000)
         assert engine.flush(60)
         assert names(query) == [(2000, "+", "b")]
+
+
+# ------------------------------------------------------------------------------- answers as people want them
+
+VALUES = "SELECT ?x ?y { STREAM <http://ex/s> [NOW] { ?x <http://ex/p> ?y } }"
+
+
+def said(engine: kelda.Engine, *values: object) -> kelda.Query:
+    """A query that has answered once for each value, at 1000, 2000, …"""
+    stream, query = engine.stream(S), engine.register(VALUES, name="values")
+    for i, value in enumerate(values, 1):
+        stream.push(("http://ex/a", "http://ex/p", value), time=1000 * i)
+    engine.advance(1000 * len(values))
+    return query
+
+
+def test_answers_as_tables() -> None:
+    table = said(kelda.connect(), 1, 2, 3).to_arrow()
+    assert table.column_names == ["time", "sign", "x", "y"]
+    assert table.column("y").to_pylist() == [1, 2, 3]
+    assert table.column("x").to_pylist() == ["http://ex/a"] * 3
+    query = said(kelda.connect(), 1.5, 2.5)
+    next(query.results())  # what was read is not in the table
+    assert query.to_pandas()["y"].tolist() == [2.5]
+    assert query.unread == 0 and query.to_arrow().num_rows == 0
+    assert said(kelda.connect(), True).to_arrow(terms="ntriples").column("x").to_pylist() == ["<http://ex/a>"]
+
+
+def test_answers_batch_by_batch() -> None:
+    query = said(kelda.connect(), 1, 2)
+    assert [block.to_arrow().column("y").to_pylist() for block in query.batches()] == [[1], [2]]
+    assert list(query.results()) == []
+
+
+def test_answers_in_polars() -> None:
+    pytest.importorskip("polars")
+    assert said(kelda.connect(), 1, 2).to_polars()["y"].to_list() == [1, 2]
+
+
+def test_notebooks_show_the_first_answers() -> None:
+    engine = kelda.connect()
+    query = said(engine, "<b>", 2)
+    shown = query._repr_html_()
+    assert "&lt;b&gt;" in shown and "values: 2 answers" in shown and query.unread == 2
+    assert "values (2 answers unread)" in engine._repr_html_()
+
+
+def test_async() -> None:
+    async def answers() -> list[str]:
+        async with kelda.connect() as engine:
+            stream, query = engine.stream(S), engine.register(VALUES)
+            found = []
+
+            async def read() -> None:
+                async for answer in query:
+                    found.append(answer.bindings["y"].value)
+
+            reading = asyncio.create_task(read())
+            for i in range(3):
+                assert await stream.push_async(("http://ex/a", "http://ex/p", i), time=1000 * (i + 1)) == 1
+                await asyncio.sleep(0.01)
+        await asyncio.wait_for(reading, 10)  # it ends with the engine
+        return found
+
+    assert asyncio.run(answers()) == ["0", "1", "2"]
+
+
+# ------------------------------------------------------------------------------- what comes and goes
+
+
+def test_many_queries_at_once() -> None:
+    engine = kelda.connect()
+    prepared = engine.prepare("SELECT ?y { STREAM <http://ex/s> [RANGE $w] { $x <http://ex/p> ?y } }")
+    users = [NamedNode(f"http://ex/u{i}") for i in range(5)]
+    queries = engine.register_many(prepared, {"x": users, "w": [1000] * 5}, [f"of-{i}" for i in range(5)])
+    engine.stream(S).push(("http://ex/u3", "http://ex/p", 1))
+    assert [query.name for query in queries if query.unread] == ["of-3"]
+    with pytest.raises(UsageError, match="'of-3' is registered already"):
+        engine.register_many(prepared, {"x": users[:1], "w": [1000]}, ["of-3"])
+    with pytest.raises(UsageError, match="as many values"):
+        engine.register_many(prepared, {"x": users, "w": [1000]})
+
+
+def test_streams_and_graphs_come_and_go(tmp_path: Path) -> None:
+    file = tmp_path / "g.ttl"
+    file.write_text("<http://ex/a> <http://ex/k> 1 .")
+    engine = kelda.connect()
+    query = engine.register(LAST_3S)
+    with pytest.raises(UsageError, match="is read by 'query1': stop these queries first"):
+        engine.stream(S).drop()
+    query.stop()
+    engine.stream(S).drop()
+    assert engine.streams == []
+    engine.load(file)
+    assert engine.graphs == [(None, str(file))] and engine.query("ASK { ?s ?p ?o }") is True
+    engine.drop_graph()
+    assert engine.graphs == [] and engine.query("ASK { ?s ?p ?o }") is False
+    with pytest.raises(kelda.QueryError):
+        engine.register(
+            "SELECT ?x { STREAM <http://ex/new> [RANGE 1s] { ?x ?p ?o } FILTER(<http://ex/f>(?x)) }"
+        )
+    assert engine.streams == [], "a query that is refused declares nothing"
+
+
+def test_what_is_refused_says_what_to_do(tmp_path: Path) -> None:
+    engine = kelda.connect(fixed_graphs=True)
+    engine.stream(S, lateness=5)
+    with pytest.raises(UsageError, match="is declared already, in another way"):
+        engine.stream(S, "file.tsnt")
+    with pytest.raises(UsageError, match="connect with a master"):
+        engine.stream("http://ex/frame", dataframe=object())  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="connect with a master"):
+        kelda.connect(shards=2)
+    with pytest.raises(UsageError, match=r"start\(\) it first"):
+        engine.wait()
+    engine.register(LAST_3S)
+    with pytest.raises(UsageError, match="without fixed_graphs=True"):
+        engine.drop_graph()
+    with pytest.raises(UsageError, match="these can:\n  Turtle or TriG"):
+        engine.stream(S).push(5)
+    lasting = kelda.connect(checkpoint=tmp_path / "state")
+    with pytest.raises(UsageError, match="is in use"):
+        kelda.connect(checkpoint=tmp_path / "state")
+    lasting.stop()
+    with pytest.raises(UsageError, match="t0 was 0 and is 5"):
+        kelda.connect(checkpoint=tmp_path / "state", t0=5)

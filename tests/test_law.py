@@ -31,7 +31,7 @@ from tests.engine.test_batching import bag
 from tests.engine.test_pause import texts
 from tests.shards.local import LocalShards
 
-CASES = int(os.environ.get("KELDA_CASES", "120")) // 2
+CASES = int(os.environ.get("KELDA_CASES", "60")) // 2
 LATENESS = 1
 OTHER = EX + "c"  # a stream that no query reads by its name, but whose clock counts
 MORE = "@prefix : <http://ex/> . :n0 :k 2 ; :knows :n2 . :n1 :k 3 . GRAPH :g { :n1 :in :n0 . }"
