@@ -20,15 +20,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kelda.engine.block import Block
-from kelda.engine.clock import FOREVER, NEVER
+from kelda.engine.clock import FOREVER
 from kelda.engine.stopped import Stopped
 from kelda.errors import UsageError
 from kelda.inprocess.live import Live
 from kelda.inprocess.log import BatchLog, Begun, Log, NoLog, offsets_of
-from kelda.io.arrivals import arrivals
 from kelda.io.job import StreamSource
 from kelda.io.private import make_private
 from kelda.io.sources import PushReader, Reader, open_reader, push_reader
+from kelda.io.sources.arriving import Arriving, arrivals
 from kelda.io.sources.fed import FedReader
 from kelda.io.sources.together import Offsets, Together, key_of
 from kelda.lang import algebra as A
@@ -80,7 +80,7 @@ class InProcessDriver:
         self._wake = threading.Event()
         self._failure: Exception | None = None
         self._closed = False
-        self._arriving, self._arrived = threading.Lock(), NEVER
+        self._arriving = Arriving()
         self._skimmer = Skimmer(self.levels.shards[0].evaluator.dictionary)
         try:
             self.deployment = Deployment(
@@ -225,13 +225,7 @@ class InProcessDriver:
 
     def _spool(self, reader: PushReader, events: Sequence[Event]) -> None:
         self._raise_failure()
-        with self._arriving:  # times of arrival ascend
-            told = self.deployment.registrations.horizon
-            events, last = arrivals(events, max(self._arrived, NEVER if told is None else told))
-            reader.push(events)
-            if last is not None:
-                self._arrived = last
-                reader.heartbeat(last)
+        self._arriving.push(reader, events, self.deployment.registrations.horizon)
         self._wake.set()
 
     def heartbeat(self, iri: str, at: int) -> None:

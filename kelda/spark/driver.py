@@ -19,15 +19,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kelda.engine.clock import NEVER
 from kelda.engine.stopped import Stopped
 from kelda.errors import KeldaError, UsageError
-from kelda.io.arrivals import arrivals
 from kelda.io.durable import replace_file
 from kelda.io.job import StreamSource
 from kelda.io.kept import reading, writing
 from kelda.io.sources import PushReader, Reader, open_reader, push_reader
 from kelda.io.sources.address import read_address
+from kelda.io.sources.arriving import Arriving
 from kelda.io.sources.silence import Silence
 from kelda.io.sources.together import key_of
 from kelda.rdf import wire
@@ -88,7 +87,7 @@ class SparkDriver:
             self._door: Door | None = None
             self._threads = ThreadPoolExecutor(1, thread_name_prefix="kelda-sync")
             self._done = threading.Condition()
-            self._arriving, self._arrived = threading.Lock(), NEVER
+            self._arriving = Arriving()
             self._pieces: dict[str, int] = {}  # of each stream: how many have been answered
             self.deployment = Deployment(
                 setup,
@@ -221,14 +220,7 @@ class SparkDriver:
     def push(self, iri: str, events: Sequence[Event]) -> None:
         """Take events, in order: on disk when this returns. Waits while too much waits to be read. Those
         without a time get that of their arrival, and are complete at once."""
-        reader = self.reader(iri)
-        with self._arriving:  # times of arrival ascend
-            told = self.deployment.registrations.horizon
-            events, last = arrivals(events, max(self._arrived, NEVER if told is None else told))
-            reader.push(events)
-            if last is not None:
-                self._arrived = last
-                reader.heartbeat(last)
+        self._arriving.push(self.reader(iri), events, self.deployment.registrations.horizon)
 
     def takes_text(self, iri: str) -> bool:
         """What is pushed as text is read by tasks."""

@@ -98,19 +98,16 @@ def _file(opening: Opening) -> Reader:
             piece_records=opening.piece_records,
             now=opening.now,
         )
-    return FileReader(
-        opening.path,
-        opening.source,
-        opening.number,
-        format=opening.format,
-        piece_records=opening.piece_records,
-        spots=opening.spots,
-    )
+    return _of_file(FileReader, opening)
 
 
 def _tail(opening: Opening) -> Reader:
     opening.address.done()
-    return TailReader(
+    return _of_file(TailReader, opening)
+
+
+def _of_file(kind: type[FileReader], opening: Opening) -> Reader:
+    return kind(
         opening.path,
         opening.source,
         opening.number,

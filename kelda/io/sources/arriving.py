@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 
+from kelda.engine.clock import NEVER
+from kelda.io.sources.push import PushReader
 from kelda.rdf.event import Event
 
 
@@ -26,3 +29,22 @@ def arrivals(events: Sequence[Event], seen: int) -> tuple[Sequence[Event], int |
         seen = max(seen, event.time or 0)
         found.append(event)
     return found, last
+
+
+class Arriving:
+    """Pushes events into spools. Times of arrival ascend over all streams, and are complete at once."""
+
+    def __init__(self) -> None:
+        self._lock, self._last = threading.Lock(), NEVER
+
+    def push(self, reader: PushReader, events: Sequence[Event], seen: int | None) -> None:
+        """Push events on a stream; `seen` is the latest time that any stream has told, if one has."""
+        if all(event.time is not None for event in events):
+            reader.push(events)  # which may wait: other streams are not held up
+            return
+        with self._lock:
+            events, last = arrivals(events, max(self._last, NEVER if seen is None else seen))
+            reader.push(events)
+            if last is not None:
+                self._last = last
+                reader.heartbeat(last)
