@@ -85,15 +85,9 @@ class BatchLog:
     def state(self) -> State:
         """What was committed last."""
         state = State()
-        for path in sorted(self._folder.glob("*.kept")):
-            kept = self._read(path)
+        for path, kept in self._since_whole():
             if not kept.whole and kept.batch != state.batch + 1:
                 raise self._missing(self._path(kept.batch - 1))
-            if kept.whole:
-                state.segments.clear()
-                self._where.clear()
-                self._forget(self._files)
-                self._files = []
             state.segments |= kept.put
             self._where |= dict.fromkeys(kept.put, path)
             for number in kept.removed:
@@ -104,6 +98,18 @@ class BatchLog:
             state.memory = kept.memory
             self._files.append(path)
         return state
+
+    def _since_whole(self) -> list[tuple[Path, Kept]]:
+        """The files from the last one on that has all. Who died while those before were removed has left
+        some of them, in whatever order: they are removed now."""
+        found: list[tuple[Path, Kept]] = []
+        paths = sorted(self._folder.glob("*.kept"))
+        while paths:
+            found.append((path := paths.pop(), self._read(path)))
+            if found[-1][1].whole:
+                self._forget(paths)
+                break
+        return found[::-1]
 
     def begun(self, state: State) -> Begun | None:
         """The batch that was begun and not committed."""

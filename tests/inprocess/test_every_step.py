@@ -51,6 +51,30 @@ def test_any_step_may_be_the_last(folder: Path, wanted: dict[str, list[str]], tm
     assert step > 200, "so many steps there are, at the least"
 
 
+def test_dying_while_old_files_are_removed(
+    folder: Path, wanted: dict[str, list[str]], tmp_path: Path
+) -> None:
+    """Of the files that one with everything stands for, the first was removed and the others were not."""
+
+    def remove_one(self: log.BatchLog, files: list[Path]) -> None:
+        if files:
+            files[0].unlink()
+            os._exit(0)
+
+    child = os.fork()
+    if child == 0:
+        log.BatchLog._forget = remove_one  # type: ignore[method-assign]
+        try:
+            scene.go_on(folder, tmp_path)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    left = sorted((tmp_path / "checkpoint" / "state").glob("*.kept"))
+    assert [int(path.stem) for path in left] == [1, 2, 3]
+    scene.go_on(folder, tmp_path)
+    assert scene.answers(tmp_path) == wanted
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [150, 230])
 def test_files_that_are_lost_or_cut_are_named(
