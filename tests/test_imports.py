@@ -16,12 +16,15 @@ PACKAGE = Path(__file__).parents[1] / "kelda"
 # Lowest first; those in one row stand side by side and do not know each other.
 LAYERS = (
     ("errors", "words", "compiling"),
+    ("kept",),
+    ("durable",),
     ("doctor",),
     ("rdf",),
     ("lang",),
     ("plan",),
-    ("engine",),
     ("store",),
+    ("engine",),
+    ("ask",),
     ("io",),
     ("shards",),
     ("inprocess", "spark"),

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from kelda.errors import UsageError
 from kelda.rdf import wire
-
-NEVER = -(2**63)
-FOREVER = 2**63 - 1
+from kelda.store.moments import FOREVER as FOREVER
+from kelda.store.moments import NEVER as NEVER
 
 
 @wire.plain

@@ -19,8 +19,8 @@ from pathlib import Path
 import zstandard
 
 from kelda.errors import CheckpointError
-from kelda.io.durable import replace_file
-from kelda.io.kept import RESTORE, reading, writing
+from kelda.durable import replace_file
+from kelda.kept import RESTORE, reading, writing
 from kelda.io.sinks.content import Held, has
 from kelda.io.sources.together import Offsets
 from kelda.rdf import wire

@@ -18,7 +18,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from kelda.errors import EnvironmentProblem, UsageError
-from kelda.io.kept import writing
+from kelda.kept import writing
 
 LOCK = ".lock"
 

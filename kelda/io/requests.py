@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kelda.errors import EnvironmentProblem, KeldaError, UsageError
-from kelda.io.durable import replace_file, sync
+from kelda.durable import replace_file, sync
 from kelda.io.job import QuerySpec, parse_spec
-from kelda.io.kept import writing
+from kelda.kept import writing
 from kelda.io.query_files import undeclared_streams
 from kelda.lang.params import term_from_text
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from kelda.errors import CheckpointError, KeldaError
-from kelda.io.durable import replace_file
+from kelda.durable import replace_file
 from kelda.io.job import QuerySpec, StreamSource
-from kelda.io.kept import RESTORE, reading, writing
+from kelda.kept import RESTORE, reading, writing
 from kelda.lang.algebra import Report, When
 from kelda.plan.partition import Spread
 from kelda.shards.seen import when_seen

@@ -9,9 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from kelda.errors import UsageError
-from kelda.io.durable import replace_file
+from kelda.durable import replace_file
 from kelda.io.hold import Hold
-from kelda.io.kept import reading, writing
+from kelda.kept import reading, writing
 from kelda.io.private import tighten
 from kelda.shards.setup import Setup
 

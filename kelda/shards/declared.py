@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kelda.errors import UsageError
 from kelda.io.job import StreamSource
-from kelda.io.kept import reading
+from kelda.kept import reading
 from kelda.rdf.graphs import load_graph
 from kelda.rdf.graphstore import GraphStore
 from kelda.shards.catalog import AddStream, DropGraph, DropStream, Load, Op

@@ -27,9 +27,9 @@ from kelda.engine.block import Block
 from kelda.engine.oneshot import Result, evaluate
 from kelda.engine.stopped import Stopped
 from kelda.errors import InputError, UsageError
-from kelda.io.durable import sync
+from kelda.durable import sync
 from kelda.io.job import QuerySpec, StreamSource
-from kelda.io.kept import writing
+from kelda.kept import writing
 from kelda.io.sinks.sink import Sink
 from kelda.io.sources import check_source
 from kelda.io.sources.address import absolute

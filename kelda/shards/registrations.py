@@ -15,8 +15,8 @@ from pathlib import Path
 
 from kelda.engine.clock import NEVER
 from kelda.errors import UsageError
-from kelda.io.durable import replace_file
-from kelda.io.kept import reading
+from kelda.durable import replace_file
+from kelda.kept import reading
 from kelda.shards.catalog import (
     AddStream,
     Catalog,

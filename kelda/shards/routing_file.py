@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kelda.errors import WireError
-from kelda.io.durable import replace_file
+from kelda.durable import replace_file
 from kelda.rdf import wire
 from kelda.shards.routing import Routing
 from kelda.shards.seen import when_seen

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from kelda.engine.stopped import Stopped
 from kelda.errors import KeldaError, UsageError
-from kelda.io.durable import replace_file
+from kelda.durable import replace_file
 from kelda.io.job import StreamSource
-from kelda.io.kept import reading, writing
+from kelda.kept import reading, writing
 from kelda.io.sources import PushReader, Reader, open_reader, push_reader
 from kelda.io.sources.address import read_address
 from kelda.io.sources.arriving import Arriving

@@ -30,8 +30,8 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from kelda.errors import CheckpointError
-from kelda.io.durable import replace_file, sync
-from kelda.io.kept import RESTORE, reading, writing
+from kelda.durable import replace_file, sync
+from kelda.kept import RESTORE, reading, writing
 from kelda.io.sinks.content import Held, has
 
 AT_ONCE = 8  # files

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kelda.io.durable import replace_file
+from kelda.durable import replace_file
 
 FILE = "width"  # in the checkpoint folder
 MOST = 4096

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from kelda.io.durable import sync
+from kelda.durable import sync
 from kelda.spark import log
 
 SYNCED = "KELDA_CRASH_SYNCED"  # environment variable: the file that says what was synced, in this order

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from kelda.engine.answer import Answer
 from kelda.errors import UsageError
-from kelda.io.durable import make_folder, open_locked, replace_file
+from kelda.durable import make_folder, open_locked, replace_file
 from kelda.io.formats import Format, columns_in
-from kelda.io.kept import writing
+from kelda.kept import writing
 from kelda.io.sinks.content import Held, has
 from kelda.io.sinks.journal import JOURNAL, Journal, Page
 from kelda.io.sinks.sink import Existing

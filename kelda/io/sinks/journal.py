@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from kelda.errors import CheckpointError, UsageError
-from kelda.io.durable import replace_file
+from kelda.durable import replace_file
 from kelda.io.sinks.sink import Existing
 
 JOURNAL = ".kelda-batches"

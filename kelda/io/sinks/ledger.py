@@ -14,8 +14,8 @@ from pathlib import Path
 
 from kelda.engine.answer import Answer
 from kelda.errors import CheckpointError, UsageError
-from kelda.io.durable import make_folder, open_locked, sync, write_all
-from kelda.io.kept import reading, writing
+from kelda.durable import make_folder, open_locked, sync, write_all
+from kelda.kept import reading, writing
 from kelda.io.sinks.content import Held, has
 
 _NOTE = re.compile(r" *(-?[0-9]+) +([0-9]+) +(\S+)\n(.*)\n", re.DOTALL)

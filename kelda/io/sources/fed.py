@@ -12,7 +12,7 @@ from kelda.engine.clock import FOREVER
 from kelda.errors import CheckpointError
 from kelda.io.formats import Messages
 from kelda.io.job import StreamSource
-from kelda.io.kept import RESTORE, reading
+from kelda.kept import RESTORE, reading
 from kelda.io.sinks.folder import batch_files
 from kelda.io.sinks.journal import JOURNAL, Journal
 from kelda.io.sources.reader import Offset, Piece

@@ -18,9 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from kelda.errors import InputError, UsageError
-from kelda.io.durable import append
+from kelda.durable import append
 from kelda.io.job import StreamSource
-from kelda.io.kept import reading
+from kelda.kept import reading
 from kelda.io.sources.file import FileReader, Taken
 from kelda.io.sources.reader import Now, Offset, Piece, wall
 from kelda.rdf.framing import RECORDS, guess_format

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from kelda.errors import InputError
-from kelda.io.durable import sync
-from kelda.io.kept import reading, writing
+from kelda.durable import sync
+from kelda.kept import reading, writing
 from kelda.io.sources.cutter import Place, Step
 from kelda.io.sources.reader import Now, Offset, Piece, wall
 from kelda.rdf.framings.base import Chunk

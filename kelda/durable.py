@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from kelda.errors import UsageError
-from kelda.io.kept import writing
+from kelda.kept import writing
 
 
 def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:

@@ -1,0 +1,1 @@
+"""Stored graphs: tables of facts in time, snapshots, and the files that outlive the process."""
