@@ -18,11 +18,11 @@ from pathlib import Path
 
 import zstandard
 
-from kelda.errors import CheckpointError
 from kelda.durable import replace_file
-from kelda.kept import RESTORE, reading, writing
+from kelda.errors import CheckpointError
 from kelda.io.sinks.content import Held, has
 from kelda.io.sources.together import Offsets
+from kelda.kept import RESTORE, reading, writing
 from kelda.rdf import wire
 from kelda.shards.shard import Outcome
 

@@ -24,11 +24,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from kelda.errors import EnvironmentProblem, KeldaError, UsageError
 from kelda.durable import replace_file, sync
+from kelda.errors import EnvironmentProblem, KeldaError, UsageError
 from kelda.io.job import QuerySpec, parse_spec
-from kelda.kept import writing
 from kelda.io.query_files import undeclared_streams
+from kelda.kept import writing
 from kelda.lang.params import term_from_text
 
 FOLDER = ".requests"  # in the checkpoint

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from kelda.errors import CheckpointError, KeldaError
 from kelda.durable import replace_file
+from kelda.errors import CheckpointError, KeldaError
 from kelda.io.job import QuerySpec, StreamSource
 from kelda.kept import RESTORE, reading, writing
 from kelda.lang.algebra import Report, When

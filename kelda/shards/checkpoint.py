@@ -8,11 +8,11 @@ import uuid
 from dataclasses import asdict
 from pathlib import Path
 
-from kelda.errors import UsageError
 from kelda.durable import replace_file
+from kelda.errors import UsageError
 from kelda.io.hold import Hold
-from kelda.kept import reading, writing
 from kelda.io.private import tighten
+from kelda.kept import reading, writing
 from kelda.shards.setup import Setup
 
 ABOUT = "kelda.json"

@@ -22,17 +22,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from kelda.durable import sync
 from kelda.engine.answer import Answer
 from kelda.engine.block import Block
 from kelda.engine.oneshot import Result, evaluate
 from kelda.engine.stopped import Stopped
 from kelda.errors import InputError, UsageError
-from kelda.durable import sync
 from kelda.io.job import QuerySpec, StreamSource
-from kelda.kept import writing
 from kelda.io.sinks.sink import Sink
 from kelda.io.sources import check_source
 from kelda.io.sources.address import absolute
+from kelda.kept import writing
 from kelda.lang import algebra as A
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject

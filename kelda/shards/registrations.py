@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kelda.durable import replace_file
 from kelda.engine.clock import NEVER
 from kelda.errors import UsageError
-from kelda.durable import replace_file
 from kelda.kept import reading
 from kelda.shards.catalog import (
     AddStream,

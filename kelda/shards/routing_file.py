@@ -13,8 +13,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from kelda.errors import WireError
 from kelda.durable import replace_file
+from kelda.errors import WireError
 from kelda.rdf import wire
 from kelda.shards.routing import Routing
 from kelda.shards.seen import when_seen

@@ -19,16 +19,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kelda.durable import replace_file
 from kelda.engine.stopped import Stopped
 from kelda.errors import KeldaError, UsageError
-from kelda.durable import replace_file
 from kelda.io.job import StreamSource
-from kelda.kept import reading, writing
 from kelda.io.sources import PushReader, Reader, open_reader, push_reader
 from kelda.io.sources.address import read_address
 from kelda.io.sources.arriving import Arriving
 from kelda.io.sources.silence import Silence
 from kelda.io.sources.together import key_of
+from kelda.kept import reading, writing
 from kelda.rdf import wire
 from kelda.rdf.event import Event
 from kelda.rdf.framing import guess_format

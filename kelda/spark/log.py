@@ -29,10 +29,10 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from kelda.errors import CheckpointError
 from kelda.durable import replace_file, sync
-from kelda.kept import RESTORE, reading, writing
+from kelda.errors import CheckpointError
 from kelda.io.sinks.content import Held, has
+from kelda.kept import RESTORE, reading, writing
 
 AT_ONCE = 8  # files
 _File = tuple[str, int, int]  # path, inode, time of change: what is replaced is another

@@ -1,6 +1,6 @@
 """Time in the store.
 
-Streams bring facts at instants (milliseconds); loads and updates are carried out between two of them, when all
+Streams bring facts at instants (milliseconds); loads and updates are carried out between two, when all
 instants up to one have been answered. So the store counts in *moments*, two for each instant:
 
     2t        what streams bring at instant t

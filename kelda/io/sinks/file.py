@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from kelda.durable import make_folder, open_locked, write_all
 from kelda.engine.answer import Answer
 from kelda.errors import UsageError
-from kelda.durable import make_folder, open_locked, write_all
 from kelda.io.formats import Format, columns_in
-from kelda.kept import writing
 from kelda.io.sinks.content import Held, has
 from kelda.io.sinks.journal import JOURNAL, Journal, Page
 from kelda.io.sinks.sink import Existing
+from kelda.kept import writing
 
 
 class FileSink:

@@ -10,8 +10,8 @@ import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from kelda.errors import CheckpointError, UsageError
 from kelda.durable import replace_file
+from kelda.errors import CheckpointError, UsageError
 from kelda.io.sinks.sink import Existing
 
 JOURNAL = ".kelda-batches"

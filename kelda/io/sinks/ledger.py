@@ -12,11 +12,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from kelda.durable import make_folder, open_locked, sync, write_all
 from kelda.engine.answer import Answer
 from kelda.errors import CheckpointError, UsageError
-from kelda.durable import make_folder, open_locked, sync, write_all
-from kelda.kept import reading, writing
 from kelda.io.sinks.content import Held, has
+from kelda.kept import reading, writing
 
 _NOTE = re.compile(r" *(-?[0-9]+) +([0-9]+) +(\S+)\n(.*)\n", re.DOTALL)
 _UNKNOWN = "-"  # what is in the batch

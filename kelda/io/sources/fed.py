@@ -12,10 +12,10 @@ from kelda.engine.clock import FOREVER
 from kelda.errors import CheckpointError
 from kelda.io.formats import Messages
 from kelda.io.job import StreamSource
-from kelda.kept import RESTORE, reading
 from kelda.io.sinks.folder import batch_files
 from kelda.io.sinks.journal import JOURNAL, Journal
 from kelda.io.sources.reader import Offset, Piece
+from kelda.kept import RESTORE, reading
 from kelda.rdf.framing import Chunker
 
 APART = 1_000_000  # more pieces than a batch has

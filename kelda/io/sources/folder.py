@@ -17,12 +17,12 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from kelda.errors import InputError, UsageError
 from kelda.durable import append
+from kelda.errors import InputError, UsageError
 from kelda.io.job import StreamSource
-from kelda.kept import reading
 from kelda.io.sources.file import FileReader, Taken
 from kelda.io.sources.reader import Now, Offset, Piece, wall
+from kelda.kept import reading
 from kelda.rdf.framing import RECORDS, guess_format
 
 SETTLED = 1.0  # seconds without a change after which a file counts as complete

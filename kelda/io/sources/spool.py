@@ -17,11 +17,11 @@ from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from kelda.errors import InputError
 from kelda.durable import sync
-from kelda.kept import reading, writing
+from kelda.errors import InputError
 from kelda.io.sources.cutter import Place, Step
 from kelda.io.sources.reader import Now, Offset, Piece, wall
+from kelda.kept import reading, writing
 from kelda.rdf.framings.base import Chunk
 
 SEGMENT = 1 << 24  # bytes of a segment
