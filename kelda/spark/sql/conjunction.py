@@ -1,7 +1,8 @@
 """A group of patterns as stars, other parts and conditions, in the order in which they are joined.
 
 A *star* is what a basic graph pattern asks of one subject. A condition that looks at the variables of one
-star alone belongs to it: filtering before a join is filtering behind it.
+part alone belongs to it: filtering before a join is filtering behind it. So conditions sink to the stars,
+also through OPTIONAL, MINUS and BIND.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from kelda.lang import algebra as A
-from kelda.lang.scope import visible_vars
+from kelda.lang.scope import certainly_bound, visible_vars
 from kelda.lang.walk import exists_in, mentioned
 
 
@@ -58,16 +59,39 @@ def conjunction(pattern: A.Pattern) -> Conjunction:
             stars[part.s] = replace(known, patterns=(*known.patterns, part))
         else:
             others.append(part)
-    seen = visible_vars(pattern)
-    left: list[A.Expr] = []
-    for condition in conditions:
-        looks_at = mentioned(condition) & seen
-        home = next((s for s, star in stars.items() if looks_at <= star.variables), None)
-        if home is None or exists_in(condition):
-            left.append(condition)
-        else:
-            stars[home] = replace(stars[home], conditions=(*stars[home].conditions, condition))
-    return Conjunction(tuple(_connected([*sorted(stars.values(), key=_openness), *others])), tuple(left))
+    parts: list[Part] = [*stars.values(), *others]
+    left = [c for c in conditions if exists_in(c) or not _sinks(c, parts, visible_vars(pattern))]
+    stars_first = sorted(parts, key=lambda part: part.openness if isinstance(part, Star) else _LAST)
+    return Conjunction(tuple(_connected(stars_first)), tuple(left))
+
+
+_LAST = (True, True, 1)
+
+
+def _sinks(condition: A.Expr, parts: list[Part], seen: frozenset[A.Var]) -> bool:
+    """Whether a condition could be handed to one of the parts; if so, it was."""
+    looks_at = mentioned(condition) & seen
+    for i, part in enumerate(parts):
+        if len(parts) == 1 or looks_at <= bound(part):
+            sunk = _sunk(condition, looks_at, part)
+            if sunk is not None:
+                parts[i] = sunk
+                return True
+    return False
+
+
+def _sunk(condition: A.Expr, looks_at: frozenset[A.Var], part: Part) -> Part | None:
+    """A part with a condition inside; None if it must stay outside."""
+    match part:
+        case Star() if looks_at <= part.variables:
+            return replace(part, conditions=(*part.conditions, condition))
+        case A.LeftJoin(left, right) if not looks_at & visible_vars(right) - certainly_bound(left):
+            return replace(part, left=A.Filter(condition, left))
+        case A.Minus(left):
+            return replace(part, left=A.Filter(condition, left))
+        case A.Extend(inner, var) if var not in looks_at:
+            return replace(part, pattern=A.Filter(condition, inner))
+    return None
 
 
 def conjuncts(expr: A.Expr) -> Iterator[A.Expr]:
@@ -104,5 +128,6 @@ def variables(part: Part) -> frozenset[A.Var]:
     return part.variables if isinstance(part, Star) else visible_vars(part)
 
 
-def _openness(star: Star) -> tuple[bool, bool, int]:
-    return star.openness
+def bound(part: Part) -> frozenset[A.Var]:
+    """What a part binds for certain."""
+    return part.variables if isinstance(part, Star) else certainly_bound(part)

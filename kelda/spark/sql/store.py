@@ -20,7 +20,8 @@ from kelda.lang.walk import transform
 from kelda.rdf.dictionary import Dictionary
 from kelda.spark.errors import explain as explain_error
 from kelda.spark.sql.evaluated import Setting, by_identity
-from kelda.spark.sql.files import store_files
+from kelda.spark.sql.explain import explained
+from kelda.spark.sql.files import StoreFiles, store_files
 from kelda.spark.sql.refused import check
 from kelda.spark.sql.rows import Rows, chosen, name
 from kelda.spark.sql.run import Run, sort_columns
@@ -29,6 +30,8 @@ from kelda.spark.sql.terms import Terms, learn_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+LOOKS = 10  # at the folder, while files are put together under our eyes
 
 
 class SparkStore:
@@ -49,17 +52,35 @@ class SparkStore:
     def query(self, query: A.Query, *, now: int | None = None) -> Result:
         """The answer, as `kelda.engine.oneshot.evaluate` gives it. `now` (ms) fixes NOW(). What cannot be
         asked here is refused with a UsageError."""
-        check(query)
-        query = replace(query, pattern=transform(query.pattern, by_identity))
-        files = store_files(self._folder, self._until_batch, self._at_moment)
+        query = _checked(query)
         setting = Setting(query.base, int(time.time() * 1000) if now is None else now)
+        for left in reversed(range(LOOKS)):
+            files = self._files()
+            try:
+                return self._asked(query, files, setting)
+            except PySparkException as problem:
+                if not left or self._files() == files:
+                    raise explain_error(problem) from problem
+        raise AssertionError("the last look tells")
+
+    def _files(self) -> StoreFiles:
+        return store_files(self._folder, self._until_batch, self._at_moment)
+
+    def _asked(self, query: A.Query, files: StoreFiles, setting: Setting) -> Result:
         run = Run(self._spark, files, query.dataset, setting)
         try:
             return _answer(query, run)
-        except PySparkException as problem:
-            raise explain_error(problem) from problem
         finally:
             run.terms.release()
+
+    def explain(self, query: A.Query) -> str:
+        """How it would be asked: stars, joins, and what is filtered where."""
+        return explained(_checked(query))
+
+
+def _checked(query: A.Query) -> A.Query:
+    check(query)
+    return replace(query, pattern=transform(query.pattern, by_identity))
 
 
 def _answer(query: A.Query, run: Run) -> Result:
