@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyoxigraph import Literal
 from pyspark.sql import functions as F
 
@@ -24,6 +25,9 @@ from kelda.rdf.ids import encode
 from kelda.spark.sql.rows import Rows, ids, name, text_name, texts
 from kelda.spark.sql.stars import MOST_ROWS
 from kelda.spark.sql.terms import Terms, learn_all, texts_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _COUNT = "$count"
 _SOMETHING = encode(Literal(True))
@@ -46,14 +50,22 @@ def grouped(
     combined = _combined(rows, keys, tuple(c for c in args if c not in keys), only_counted)
     read = {spec.column for _, spec in aggregates if spec.op not in _BY_IDENTITY and spec.column is not None}
     combined = terms.beside(combined, sorted(read))
-    partitions = [F.col(f"`{name(k)}`") for k in keys]
-    frame = combined.frame.repartition(*partitions) if keys else combined.frame.repartition(1)
+    frame = combined.frame.repartition(*map(ids, keys)) if keys else _one_task(combined.frame)
     known = tuple(c for c in combined.columns if c in combined.made)
     task = _Group(combined.columns, known, keys, aggregates, tuple(k for k in keys if k in combined.made))
     made = frozenset(task.keys_made) | {a for a, _ in aggregates}
     counts = frozenset(a for a, spec in aggregates if spec.op == "COUNT")
     columns = (*keys, *(a for a, _ in aggregates))
     return Rows(frame.mapInArrow(task, task.schema), columns, (rows.bound & set(keys)) | counts, made)
+
+
+def _one_task(frame: DataFrame) -> DataFrame:
+    """All rows in one task, which runs even if there are none: a row that counts nothing keeps Spark from
+    leaving it out."""
+    nothing = {c: F.lit(None) for c in frame.columns} | {_COUNT: F.lit(0)}
+    types = frame.schema
+    row = [value.cast(types[c].dataType).alias(c) for c, value in nothing.items()]
+    return frame.unionAll(frame.sparkSession.range(1).select(*row)).repartition(1)
 
 
 def _is_only_counted(
@@ -103,7 +115,8 @@ class _Group:
         dictionary = Dictionary()
         operator = GroupBy(self.columns, self.keys, self.aggregates, dictionary)
         said = [operator.initial()]
-        for batch in batches:
+        for some in batches:
+            batch = some.filter(pc.greater(some.column(_COUNT), 0))
             learn_all(batch, self.known, dictionary)
             values = [batch.column(name(c)).to_numpy() for c in self.columns]
             weight = batch.column(_COUNT).to_numpy()
