@@ -110,7 +110,7 @@ def _how(known: Vars, bound: Vars, more: Vars, more_bound: Vars) -> str:
     if not shared:
         return " of all with all"
     if not bound & more_bound & shared:
-        return f" pair by pair: {_names(sorted(shared))} may be unbound"
+        return f" on {_names(sorted(shared))}, split by which of them are bound"
     return f" on {_names(sorted(shared))}"
 
 

@@ -3,11 +3,14 @@
 Two solutions are compatible if no variable has different values in both; an unbound one is compatible with
 all. Where all shared variables are bound that is equality, which Spark joins by hashing or sorting. Of those
 that may be unbound, one of three must hold: equal, unbound here, unbound there; Spark tries that on the pairs
-that the others leave, and where there are no others, on all pairs.
+that the others leave. Where there are no others it would have to try all pairs: so a side is split into the
+solutions that bind a variable and those that do not, until there is one. Only the right side of OPTIONAL,
+MINUS and EXISTS is not split, for what has no match must have none in any part.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 from operator import and_, or_
@@ -15,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from kelda.spark.sql.rows import GRAPH, Rows, chosen, ids, name, text_name, texts
+from kelda.spark.sql.rows import GRAPH, Rows, chosen, ids, name, text_name, texts, united
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -23,14 +26,29 @@ if TYPE_CHECKING:
 _OTHER = "$other$"  # begins the names of the right side's columns
 
 
-def joined(left: Rows, right: Rows) -> Rows:
+Keep = Callable[[Rows], Rows]
+"""Holds on to rows that are read twice."""
+
+
+def joined(left: Rows, right: Rows, keep: Keep) -> Rows:
     """All pairs of compatible solutions."""
-    return _pairs(left.without_order(), right.without_order(), "inner", left.bound | right.bound)
+    left, right = left.without_order(), right.without_order()
+    split = _undecided(left, right)
+    if split is not None:
+        return united(*(joined(part, right, keep) for part in _by_bound(keep(left), split)))
+    split = _undecided(right, left)
+    if split is not None:
+        return united(*(joined(left, part, keep) for part in _by_bound(keep(right), split)))
+    return _pairs(left, right, "inner", left.bound | right.bound)
 
 
-def left_joined(left: Rows, right: Rows) -> Rows:
+def left_joined(left: Rows, right: Rows, keep: Keep) -> Rows:
     """OPTIONAL: the pairs, and what of the left side is in none."""
-    return _pairs(left.without_order(), right.without_order(), "left", left.bound)
+    left, right = left.without_order(), right.without_order()
+    split = _undecided(left, right)
+    if split is not None:
+        return united(*(left_joined(part, right, keep) for part in _by_bound(keep(left), split)))
+    return _pairs(left, right, "left", left.bound)
 
 
 def left_alone(left: Rows, pairs: Rows) -> Rows:
@@ -42,14 +60,21 @@ def left_alone(left: Rows, pairs: Rows) -> Rows:
     return replace(left, frame=frame)
 
 
-def matched(left: Rows, right: Rows, *, keep: bool) -> Rows:
+def matched(left: Rows, right: Rows, keep: Keep, *, wanted: bool) -> Rows:
     """EXISTS: the solutions of the left side with a compatible one on the right; or those without."""
-    return _semi(left, right, keep, need_shared=False)
+    split = _undecided(left, right)
+    if split is not None:
+        parts = _by_bound(keep(left), split)
+        return united(*(matched(part, right, keep, wanted=wanted) for part in parts))
+    return _semi(left, right, wanted, need_shared=False)
 
 
-def minus(left: Rows, right: Rows) -> Rows:
+def minus(left: Rows, right: Rows, keep: Keep) -> Rows:
     """MINUS: without those that have a compatible solution which binds a variable in common."""
-    return _semi(left, right, keep=False, need_shared=True)
+    split = _undecided(left, right)
+    if split is not None:
+        return united(*(minus(part, right, keep) for part in _by_bound(keep(left), split)))
+    return _semi(left, right, wanted=False, need_shared=True)
 
 
 def shared(left: Rows, right: Rows) -> tuple[str, ...]:
@@ -57,9 +82,19 @@ def shared(left: Rows, right: Rows) -> tuple[str, ...]:
     return tuple(c for c in left.columns if c in right.columns)
 
 
-def is_pair_by_pair(left_bound: frozenset[str], right_bound: frozenset[str]) -> bool:
-    """Whether a join has no variable that both sides bind for certain, so that all pairs are compared."""
-    return not left_bound & right_bound
+def _undecided(rows: Rows, others: Rows) -> str | None:
+    """A shared variable that these rows may leave unbound, if none is there that both sides bind."""
+    common = shared(rows, others)
+    if any(c in rows.bound and c in others.bound for c in common):
+        return None
+    return next((c for c in common if c not in rows.bound), None)
+
+
+def _by_bound(rows: Rows, column: str) -> tuple[Rows, Rows]:
+    """The rows that bind a variable, and those that do not, without its column."""
+    bound = replace(rows.where(ids(column) != 0), bound=rows.bound | {column})
+    unbound = rows.where(ids(column) == 0).project([c for c in rows.columns if c != column])
+    return bound, unbound
 
 
 def _pairs(left: Rows, right: Rows, how: str, bound: frozenset[str]) -> Rows:
@@ -88,7 +123,7 @@ def _text(c: str, left: Rows, right: Rows) -> Column:
     return F.coalesce(*here, *there)
 
 
-def _semi(left: Rows, right: Rows, keep: bool, need_shared: bool) -> Rows:
+def _semi(left: Rows, right: Rows, wanted: bool, need_shared: bool) -> Rows:
     common = shared(left, right)
     right = right.without_order().project(common).distinct()
     condition = _compatible(left, right)
@@ -98,7 +133,7 @@ def _semi(left: Rows, right: Rows, keep: bool, need_shared: bool) -> Rows:
             both = ((ids(c) != 0) & (_other(c) != 0) for c in visible)
             condition &= reduce(or_, both, F.lit(False))
     other = _hinted(right, _renamed(right))
-    return replace(left, frame=left.frame.join(other, condition, "left_semi" if keep else "left_anti"))
+    return replace(left, frame=left.frame.join(other, condition, "left_semi" if wanted else "left_anti"))
 
 
 def _compatible(left: Rows, right: Rows) -> Column:

@@ -68,6 +68,7 @@ class Run:
         default = (DEFAULT_GRAPH,) if dataset.default is None else tuple(map(encode, dataset.default))
         self._default = Graphs(default)
         self._fresh = count()
+        self._keep = self.terms.keep
 
     def solutions(self, pattern: A.Pattern) -> Rows:
         """Those of a pattern over the default graph."""
@@ -82,7 +83,8 @@ class Run:
             case A.Union(left, right):
                 return united(self._rows(left, graphs), self._rows(right, graphs))
             case A.Minus(left, right):
-                return joins.minus(self._rows(left, graphs).without_order(), self._rows(right, graphs))
+                rows = self._rows(left, graphs).without_order()
+                return joins.minus(rows, self._rows(right, graphs), self._keep)
             case A.Extend(inner, var, expr):
                 return extended(self._rows(inner, graphs), var.name, expr, self._setting, self.terms)
             case A.Values():
@@ -107,7 +109,10 @@ class Run:
 
     def _conjunction(self, parts: Conjunction, graphs: Graphs) -> Rows:
         found = [self._part(part, graphs) for part in parts.parts] or [self._in_each(self._unit(), graphs)]
-        return self._where(reduce(joins.joined, found), parts.conditions, graphs)
+        return self._where(reduce(self._joined, found), parts.conditions, graphs)
+
+    def _joined(self, left: Rows, right: Rows) -> Rows:
+        return joins.joined(left, right, self._keep)
 
     def _part(self, part: Part, graphs: Graphs) -> Rows:
         return self._star(part, graphs) if isinstance(part, Star) else self._rows(part, graphs)
@@ -120,8 +125,8 @@ class Run:
         for part in conditions:
             exists = existence(part)
             if exists is not None:
-                group, keep = exists
-                rows = joins.matched(rows, self._rows(group, graphs), keep=keep)
+                group, wanted = exists
+                rows = joins.matched(rows, self._rows(group, graphs), self._keep, wanted=wanted)
         return rows
 
     def _star(self, star: Star, graphs: Graphs) -> Rows:
@@ -173,7 +178,7 @@ class Run:
 
     def _in_each(self, rows: Rows, graphs: Graphs) -> Rows:
         """Solutions that are there whatever the graph, in each that there is."""
-        return joins.joined(rows, self._graphs(graphs)) if graphs.each else rows
+        return self._joined(rows, self._graphs(graphs)) if graphs.each else rows
 
     def _graphs(self, graphs: Graphs) -> Rows:
         """The graphs that hold anything."""
@@ -185,10 +190,10 @@ class Run:
     def _left_join(self, left: A.Pattern, right: A.Pattern, condition: A.Expr | None, graphs: Graphs) -> Rows:
         rows, others = self._rows(left, graphs).without_order(), self._rows(right, graphs)
         if condition is None:
-            return joins.left_joined(rows, others)
-        rows = self.terms.keep(rows)
-        pairs = self._where(joins.joined(rows, others), tuple(conjuncts(condition)), graphs)
-        pairs = self.terms.keep(pairs)
+            return joins.left_joined(rows, others, self._keep)
+        rows = self._keep(rows)
+        pairs = self._where(self._joined(rows, others), tuple(conjuncts(condition)), graphs)
+        pairs = self._keep(pairs)
         return united(pairs, joins.left_alone(rows, pairs))
 
     def _group(self, group: A.Group, graphs: Graphs) -> Rows:
