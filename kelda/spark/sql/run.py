@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,7 +66,6 @@ class Run:
         self._named = None if dataset.named is None else tuple(map(encode, dataset.named))
         default = (DEFAULT_GRAPH,) if dataset.default is None else tuple(map(encode, dataset.default))
         self._default = Graphs(default)
-        self._fresh = count()
         self._keep = self.terms.keep
 
     def solutions(self, pattern: A.Pattern) -> Rows:
@@ -85,8 +83,8 @@ class Run:
             case A.Minus(left, right):
                 rows = self._rows(left, graphs).without_order()
                 return joins.minus(rows, self._rows(right, graphs), self._keep)
-            case A.Extend(inner, var, expr):
-                return extended(self._rows(inner, graphs), var.name, expr, self._setting, self.terms)
+            case A.Extend():
+                return self._extended(pattern, graphs)
             case A.Values():
                 return self._in_each(self._values(pattern), graphs)
             case A.InGraph(name_, inner):
@@ -135,7 +133,7 @@ class Run:
         if isinstance(task.subject, int):
             first, buckets, cut = bucket_of(task.subject), 1, 1
         numbers = self._spark.range(first, first + buckets, 1, cut)
-        rows = Rows(numbers.mapInArrow(task, task.schema), task.columns, frozenset(task.columns))
+        rows = Rows(numbers.mapInArrow(task, task.gives), task.columns, frozenset(task.columns))
         if task.looked_at:
             condition = side_by_side("&&", list(task.conditions))
             rows = filtered_where_open(rows, OPEN, condition, self._setting, self.terms)
@@ -196,10 +194,19 @@ class Run:
         pairs = self._keep(pairs)
         return united(pairs, joins.left_alone(rows, pairs))
 
+    def _extended(self, pattern: A.Pattern, graphs: Graphs) -> Rows:
+        """With new variables, as many at once as stand above one another."""
+        new: list[tuple[str, A.Expr]] = []
+        while isinstance(pattern, A.Extend):
+            new.insert(0, (pattern.var.name, pattern.expr))
+            pattern = pattern.pattern
+        return extended(self._rows(pattern, graphs), new, self._setting, self.terms)
+
     def _group(self, group: A.Group, graphs: Graphs) -> Rows:
         rows = self._rows(group.pattern, graphs).without_order()
         visible = rows.columns
         specs: list[tuple[str, AggregateSpec]] = []
+        new: list[tuple[str, A.Expr]] = []
         for var, aggregate in group.aggregates:
             column: str | None = None
             match aggregate.arg:
@@ -208,23 +215,24 @@ class Run:
                 case A.VarRef(A.Var(variable)) if variable in visible:
                     column = variable
                 case expr:
-                    column = f".argument{next(self._fresh)}"
-                    rows = extended(rows, column, expr, self._setting, self.terms)
+                    column = f".argument{len(new)}"
+                    new.append((column, expr))
             specs.append(
                 (var.name, AggregateSpec(aggregate.op, column, aggregate.distinct, aggregate.separator))
             )
         keys = (*(k.name for k in group.keys), *graphs.hidden)
+        rows = extended(rows, new, self._setting, self.terms)
         return grouped(rows, visible, keys, tuple(specs), self.terms)
 
     def _unit(self) -> Rows:
         """The one empty solution."""
-        frame = self._spark.range(1).select(F.lit(0).alias(NOTHING))
+        frame = self._spark.range(1).select(F.lit(0).cast("long").alias(NOTHING))
         return Rows(frame, (), frozenset(), small=True)
 
     def _values(self, values: A.Values) -> Rows:
         columns = tuple(v.name for v in values.vars)
         if not columns:
-            frame = self._spark.range(len(values.rows)).select(F.lit(0).alias(NOTHING))
+            frame = self._spark.range(len(values.rows)).select(F.lit(0).cast("long").alias(NOTHING))
             return Rows(frame, (), frozenset(), small=True)
         dictionary = Dictionary()
         table: dict[str, pa.Array] = {}
