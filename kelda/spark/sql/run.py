@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from pyoxigraph import NamedNode
 from pyspark.sql import functions as F
 
 from kelda.engine.operators.aggregates.spec import AggregateSpec
@@ -164,15 +165,23 @@ class Run:
 
     # -------------------------------------------------------------------- graphs
 
-    def _in_graph(self, graph: A.TermOrVar, inner: A.Pattern, graphs: Graphs) -> Rows:
+    def _in_graph(self, graph: A.Var | NamedNode | A.Param, inner: A.Pattern, graphs: Graphs) -> Rows:
+        assert not isinstance(graph, A.Param)
         if not isinstance(graph, A.Var):
-            some = () if self._named is not None and _ref(graph) not in self._named else (_ref(graph),)
-            return self._in_each(self._rows(inner, Graphs(some)), graphs)  # type: ignore[arg-type]
+            return self._in_each(self._in_one(encode(graph), inner), graphs)
         rows = self._rows(inner, Graphs(self._named, each=True)).without_order()
         if graph.name in rows.columns:
             rows = rows.where((ids(graph.name) == ids(GRAPH)) | (ids(graph.name) == 0))
             rows = rows.project([c for c in rows.columns if c != graph.name])
         return self._in_each(rows.rename(GRAPH, graph.name), graphs)
+
+    def _in_one(self, graph: int, inner: A.Pattern) -> Rows:
+        some = (graph,) if self._named is None or graph in self._named else ()
+        rows = self._rows(inner, Graphs(some))
+        if needs_facts(inner):
+            return rows
+        there = self._graphs(Graphs(some, each=True)).project(())  # a graph that holds nothing is none
+        return self._joined(rows.without_order(), there)
 
     def _in_each(self, rows: Rows, graphs: Graphs) -> Rows:
         """Solutions that are there whatever the graph, in each that there is."""
@@ -258,6 +267,24 @@ def sort_columns(rows: Rows) -> list[Column]:
     """What rows with an order are sorted by."""
     keys = (F.col(key_name(i)) for i in range(len(rows.order)))
     return [key.desc() if down else key.asc() for key, down in zip(keys, rows.order, strict=True)]
+
+
+def needs_facts(pattern: A.Pattern) -> bool:
+    """Whether there is no solution without a fact."""
+    match pattern:
+        case A.Triples(patterns):
+            return bool(patterns)
+        case A.Join(left, right):
+            return needs_facts(left) or needs_facts(right)
+        case A.Union(left, right):
+            return needs_facts(left) and needs_facts(right)
+        case A.LeftJoin(left, _) | A.Minus(left, _):
+            return needs_facts(left)
+        case A.Filter(_, inner) | A.Extend(inner) | A.Project(inner) | A.Distinct(inner):
+            return needs_facts(inner)
+        case A.Group(inner, keys):
+            return bool(keys) and needs_facts(inner)
+    return False
 
 
 def _ref(term: A.TermOrVar) -> Ref:
