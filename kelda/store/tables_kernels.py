@@ -7,8 +7,9 @@ A table has the facts of one predicate in one graph. A record is written once, a
     chains          two halves: the record before it with the same subject, and with the same object
 
 Records lie in extents that double in size, so that none ever moves. An index is a block of int32: the newest
-record (plus 1) of each key, by hash; a larger block takes its place when it is full, which one cell tells. So who reads while another writes sees records up to a number that it has read before, and ends
-where there is none: nobody waits.
+record (plus 1) of each key, by hash; when it is full, a larger block takes its place, which one cell tells. So
+who reads while another writes sees records up to a number that it has read before, and ends where there is
+none: nobody waits.
 """
 
 # mypy: allow-untyped-defs
