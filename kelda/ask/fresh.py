@@ -20,20 +20,24 @@ _ZERO, _HEX = ord("0"), np.frombuffer(b"0123456789abcdef", np.uint8)
 _DASHES = (8, 12, 16, 20)  # digits of a UUID before its dashes
 _DIGITS = 15  # of a random number; a double has them exactly
 _WORD = 19  # digits of the largest id
+_POWERS = 10 ** np.arange(_WORD, dtype=np.int64)
 
 
 def blank_nodes(label: str, numbers: Ids, dictionary: Dictionary) -> Ids:
-    """Blank nodes with this label and the number of the solution behind it."""
-    width = len(str(int(numbers.max(initial=0))))
-    return _terms(f"_:{label}", _decimal(numbers, width), "", dictionary)
+    """Blank nodes with this label and a number behind it."""
+    found = np.empty(len(numbers), np.int64)
+    sizes = np.searchsorted(_POWERS, numbers, side="right")
+    for size in np.unique(sizes).tolist():
+        here = sizes == size
+        found[here] = _terms(f"_:{label}", _decimal(numbers[here], max(size, 1)), "", dictionary)
+    return found
 
 
 def blank_nodes_of(label: str, numbers: Ids, texts: Ids, dictionary: Dictionary) -> Ids:
-    """Blank nodes that are equal where the solutions and the texts (as ids) are."""
-    width = len(str(int(numbers.max(initial=0))))
-    sign, size = np.where(texts < 0, ord("i"), ord("h")).astype(np.uint8), np.abs(texts)
-    digits = np.concatenate([_decimal(numbers, width), sign[:, None], _decimal(size, _WORD)], axis=1)
-    return _terms(f"_:{label}", digits, "", dictionary)
+    """Blank nodes that are equal where the numbers and the texts (as ids) are."""
+    sign = np.where(texts < 0, ord("i"), ord("h")).astype(np.uint8)
+    parts = [_decimal(numbers, _WORD), sign[:, None], _decimal(np.abs(texts), _WORD)]
+    return _terms(f"_:{label}", np.concatenate(parts, axis=1), "", dictionary)
 
 
 def randoms(stem: str, numbers: Ids, dictionary: Dictionary) -> Ids:
@@ -80,8 +84,7 @@ def _terms(before: str, middle: NDArray[np.uint8], after: str, dictionary: Dicti
 
 def _decimal(numbers: Ids, width: int) -> NDArray[np.uint8]:
     """The last digits of numbers that are not negative."""
-    powers = 10 ** np.arange(width - 1, -1, -1, dtype=np.int64)
-    return (numbers[:, None] // powers % 10 + _ZERO).astype(np.uint8)
+    return (numbers[:, None] // _POWERS[width - 1 :: -1] % 10 + _ZERO).astype(np.uint8)
 
 
 def _uuid_text(stem: str, numbers: Ids) -> NDArray[np.uint8]:
