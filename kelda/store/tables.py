@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kelda.store import tables_kernels as kernels
-from kelda.store.changes import Changes, Ids
+from kelda.store.changes import Changes
 from kelda.store.heap import Heap
 from kelda.store.moments import NEVER
 from kelda.store.tables_kernels import (
@@ -25,7 +25,6 @@ from kelda.store.tables_kernels import (
     BY_PAIR,
     BY_SUBJECT,
     DESCRIPTION,
-    DESCRIPTIONS,
     DONE,
     ENDED,
     ENDED_ROOM,
@@ -34,6 +33,7 @@ from kelda.store.tables_kernels import (
     GONE,
     GRAPH,
     LATEST,
+    LIST,
     NAMES,
     NAMES_ROOM,
     NEEDS_TABLE,
@@ -94,14 +94,11 @@ class Tables:
         """A table, or 0."""
         return int(kernels.find_name(self.heap.cells, np.int64(graph), np.int64(predicate))[0])
 
-    def described(self) -> Ids:
-        """The descriptions of all tables (a copy), one a row."""
-        begin, count = int(self.heap.cells[DESCRIPTIONS]), len(self)
-        return self.heap.cells[begin : begin + count * DESCRIPTION].reshape(count, DESCRIPTION).copy()
-
-    def number(self, i: int) -> int:
-        """The i-th table."""
-        return int(self.heap.cells[DESCRIPTIONS]) + i * DESCRIPTION
+    def all(self) -> list[int]:
+        """All tables."""
+        begin = int(self.heap.cells[LIST])
+        tables: list[int] = self.heap.cells[begin : begin + len(self)].tolist()
+        return tables
 
     def rows(self, table: int) -> int:
         """How many records a table has, ended ones too."""
@@ -145,27 +142,32 @@ class Tables:
                     left = int(((graph[at:] == graph[at]) & (p[at:] == p[at])).sum())
                     self._make_room(self.find(int(graph[at]), int(p[at])), left)
 
-    def _make(self, graph: int, predicate: int) -> None:
+    def make(self, graph: int, predicate: int) -> int:
+        """A table, whether there are facts in it or not."""
+        with self.lock():
+            return self.find(graph, predicate) or self._make(graph, predicate)
+
+    def _make(self, graph: int, predicate: int) -> int:
         cells = self.heap.cells
         if len(self) == cells[TABLES_ROOM]:
             self._names_for(2 * len(self))
-        table = self.number(len(self))
-        cells[table : table + DESCRIPTION] = 0
+        table = self.heap.allocate(DESCRIPTION)
         cells[table + GRAPH], cells[table + PREDICATE], cells[table + LATEST] = graph, predicate, NEVER
         cells[table + BY_PAIR] = self._block(0)
+        cells[cells[LIST] + len(self)] = table
         _, slot = kernels.find_name(cells, np.int64(graph), np.int64(predicate))
-        cells[slot], cells[slot + 1], cells[slot + 2] = graph, predicate, len(self) + 1
+        cells[slot], cells[slot + 1], cells[slot + 2] = graph, predicate, table
         cells[TABLES] += 1
+        return table
 
     def _names_for(self, room: int) -> None:
         """Room for so many tables."""
         cells = self.heap.cells
-        descriptions = self.heap.allocate(room * DESCRIPTION)
-        names = self.heap.allocate(2 * room * 3)
-        old = self.described() if len(self) else np.zeros((0, DESCRIPTION), np.int64)
-        cells[descriptions : descriptions + old.size] = old.ravel()
-        kernels.name(cells, names, 2 * room, old[:, GRAPH].copy(), old[:, PREDICATE].copy())
-        cells[DESCRIPTIONS], cells[TABLES_ROOM] = descriptions, room
+        tables = np.array(self.all(), np.int64)
+        begin, names = self.heap.allocate(room), self.heap.allocate(2 * room * 3)
+        cells[begin : begin + len(tables)] = tables
+        kernels.name(cells, names, 2 * room, tables)
+        cells[LIST], cells[TABLES_ROOM] = begin, room
         cells[NAMES], cells[NAMES_ROOM] = names, 2 * room
 
     def _make_room(self, table: int, more: int) -> None:

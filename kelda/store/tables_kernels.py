@@ -7,9 +7,9 @@ A table has the facts of one predicate in one graph. A record is written once, a
     chains          two halves: the record before it with the same subject, and with the same object
 
 Records lie in extents that double in size, so that none ever moves. An index is a block of int32: the newest
-record (plus 1) of each key, by hash; when it is full, a larger block takes its place, which one cell tells. So
-who reads while another writes sees records up to a number that it has read before, and ends where there is
-none: nobody waits.
+record (plus 1) of each key, by hash; when it is full, a larger block takes its place, which one cell tells.
+So who reads while another writes sees records up to a number that it has read before, and ends where there
+is none: nobody waits.
 """
 
 # mypy: allow-untyped-defs
@@ -35,9 +35,9 @@ DESCRIPTION = 40  # cells, with room for the extents of two thousand million rec
 FIRST = 64  # records in the first extent
 # A block of an index: how many slots, how many are taken; then the slots, two a cell.
 SLOTS, TAKEN, BEGIN = range(3)
-# What the header of the heap tells: where the descriptions are, how many tables there are, and where they are
-# found by name: a block of (graph, predicate, table + 1).
-DESCRIPTIONS, TABLES, TABLES_ROOM, NAMES, NAMES_ROOM = 1, 2, 3, 4, 5
+# What the header of the heap tells: the list of all tables, how many there are and how many it has room for, and
+# where they are found by name: a block of (graph, predicate, table). A table is named by where its description is.
+LIST, TABLES, TABLES_ROOM, NAMES, NAMES_ROOM = 1, 2, 3, 4, 5
 
 DONE, NEEDS_TABLE, NEEDS_ROOM = range(3)
 BLOCK = 32
@@ -75,11 +75,9 @@ def find_name(cells, graph, predicate):
     at = np.int64(hash_of_pair(graph, predicate)) & (room - 1)
     while True:
         slot = names + 3 * at
-        number = cells[slot + 2]
-        if number == 0:
-            return np.int64(0), slot
-        if cells[slot] == graph and cells[slot + 1] == predicate:
-            return cells[DESCRIPTIONS] + (number - 1) * DESCRIPTION, slot
+        table = cells[slot + 2]
+        if table == 0 or (cells[slot] == graph and cells[slot + 1] == predicate):
+            return table, slot
         at = (at + 1) & (room - 1)
 
 
@@ -154,15 +152,15 @@ def fill(cells, halves, table, column, block, first):
 
 
 @njit(cache=True)
-def name(cells, names, room, graphs, predicates):
-    """Fill in a block of names: those of tables in their order."""
-    for number in range(len(graphs)):
-        at = np.int64(hash_of_pair(graphs[number], predicates[number])) & (room - 1)
+def name(cells, names, room, tables):
+    """Fill in an empty block of names."""
+    for table in tables:
+        at = np.int64(hash_of_pair(cells[table + GRAPH], cells[table + PREDICATE])) & (room - 1)
         while cells[names + 3 * at + 2]:
             at = (at + 1) & (room - 1)
-        cells[names + 3 * at] = graphs[number]
-        cells[names + 3 * at + 1] = predicates[number]
-        cells[names + 3 * at + 2] = number + 1
+        cells[names + 3 * at] = cells[table + GRAPH]
+        cells[names + 3 * at + 1] = cells[table + PREDICATE]
+        cells[names + 3 * at + 2] = table
 
 
 @njit(cache=True)

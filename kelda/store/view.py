@@ -100,22 +100,20 @@ class View:
 
     def tables(self, graph: int) -> list[TableView]:
         """One for each predicate that has facts in a graph."""
-        found = []
-        for i, row in enumerate(self.store.described()):
-            if row[GRAPH] == graph and (view := self._view(self.store.number(i))) and self._any(view):
-                found.append(view)
-        return found
+        views = (self._view(table) for table in self._of_graph(graph))
+        return [view for view in views if view is not None and self._any(view)]
+
+    def _of_graph(self, graph: int) -> list[int]:
+        cells = self.store.heap.cells
+        return [table for table in self.store.all() if cells[table + GRAPH] == graph]
 
     def graphs(self) -> list[int]:
         """The graphs that hold anything (0: the default graph)."""
         found: dict[int, None] = {}
-        for i, row in enumerate(self.store.described()):
-            if (
-                int(row[GRAPH]) not in found
-                and (view := self._view(self.store.number(i)))
-                and self._any(view)
-            ):
-                found[int(row[GRAPH])] = None
+        for table in self.store.all():
+            graph = int(self.store.heap.cells[table + GRAPH])
+            if graph not in found and (view := self._view(table)) and self._any(view):
+                found[graph] = None
         return list(found)
 
     def _any(self, view: TableView) -> bool:
