@@ -89,7 +89,8 @@ class PreparedAsk:
                 return Table((), np.zeros((0, min(len(found), 1)), np.int64))
             case A.Form.CONSTRUCT:
                 return constructed(self.query.template, found, at)
-        terms = [found.column(t.name) for t in self.query.describe if isinstance(t, A.Var)]
+        shown = {t.name for t in self.query.describe if isinstance(t, A.Var)}
+        terms = [found.column(name) for name in found.columns if name in shown]
         named = [self._dictionary.encode(t) for t in self.query.describe if isinstance(t, NamedNode)]
         return described(np.concatenate([*terms, np.array(named, np.int64)]), at)
 
