@@ -17,6 +17,8 @@ from kelda.ask.formula import Formula
 from kelda.ask.node import At, Node, named, narrowed
 from kelda.ask.table import Ids, Table, no_rows
 
+Match = tuple[Ids, list[Ids]]  # for each match which row it is of, and the values of the new variables
+
 _NONE = np.zeros(0, np.int64)
 _GROWN = 2
 _FEW = 1000  # rows more, which are no reason to plan again
@@ -185,9 +187,7 @@ def _keep(condition: Formula, at: At, rows: dict[str, Ids], size: int) -> int:
 
 
 def _size(graph: Graph, lookup: Lookup) -> int:
-    if lookup.p.name:
-        return len(graph.tables())
-    table = graph.table(lookup.p.id)
+    table = None if lookup.p.name else graph.table(lookup.p.id)
     return 0 if table is None else table.rows
 
 
@@ -218,26 +218,51 @@ def _matches_in(table: Facts, lookup: Lookup, known: set[str]) -> float:
 def _follow(step: Step, rows: dict[str, Ids], size: int, graph: Graph) -> int:
     """The rows with each match of the next pattern."""
     p = step.lookup.p
+    if p.name and p.name not in rows:
+        which, new = _through_all(step, rows, size, graph)
+        return _taken(step, rows, which, new)
     if not p.name:
         table = graph.table(p.id)
         parts: list[tuple[Facts, Ids | None]] = [] if table is None else [(table, None)]
-    elif p.name in rows:
+    else:
         parts = _by_predicate(rows[p.name], graph)
-    else:
-        parts = [(table, None) for table in graph.tables()]
     matches = [_matched(step, rows, size, table, some) for table, some in parts]
+    return _taken(step, rows, *_together(step, matches))
+
+
+def _together(step: Step, matches: list[Match]) -> Match:
     if len(matches) == 1:
-        which, new = matches[0]
-    elif not matches:
-        which, new = _NONE, [_NONE] * len(step.new)
-    else:
-        which = np.concatenate([which for which, _ in matches])
-        new = [np.concatenate(columns) for columns in zip(*(new for _, new in matches), strict=True)]
+        return matches[0]
+    if not matches:
+        return _NONE, [_NONE] * len(step.new)
+    which = np.concatenate([which for which, _ in matches])
+    return which, [np.concatenate(columns) for columns in zip(*(new for _, new in matches), strict=True)]
+
+
+def _taken(step: Step, rows: dict[str, Ids], which: Ids, new: list[Ids]) -> int:
+    """What is kept of the rows, one for each match; how many there are."""
     found = {name: rows[name][which] for name in step.old}
     rows.clear()
     rows.update(found)
     rows.update(zip(step.new, new, strict=True))
     return len(which)
+
+
+def _through_all(step: Step, rows: dict[str, Ids], size: int, graph: Graph) -> Match:
+    """The matches of a pattern whose predicate is to be found."""
+    lookup = step.lookup
+    s, o = _given(lookup.s, rows, size, None), _given(lookup.o, rows, size, None)
+    alike = len({lookup.s.name, lookup.p.name, lookup.o.name}) < 3  # one variable in two places
+    if (s is None) == (o is None) or alike:
+        return _together(step, [_matched(step, rows, size, table, None) for table in graph.tables()])
+    if s is not None:
+        which, predicates, ends = graph.by_any(s, subjects=True)
+        values = {lookup.o.name: ends, lookup.p.name: predicates}
+    else:
+        assert o is not None
+        which, predicates, ends = graph.by_any(o, subjects=False)
+        values = {lookup.s.name: ends, lookup.p.name: predicates}
+    return which, [values[name] for name in step.new]
 
 
 def _by_predicate(ids: Ids, graph: Graph) -> list[tuple[Facts, Ids | None]]:
@@ -250,9 +275,7 @@ def _by_predicate(ids: Ids, graph: Graph) -> list[tuple[Facts, Ids | None]]:
     return found
 
 
-def _matched(
-    step: Step, rows: dict[str, Ids], size: int, table: Facts, some: Ids | None
-) -> tuple[Ids, list[Ids]]:
+def _matched(step: Step, rows: dict[str, Ids], size: int, table: Facts, some: Ids | None) -> Match:
     """For each match of some rows (None: all) in a table: which row, and the values of the new variables."""
     lookup = step.lookup
     if some is not None:

@@ -9,10 +9,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from kelda.ask.any_predicate import by_any
 from kelda.ask.matching import distinct
-from kelda.ask.table import Ids
+from kelda.ask.table import Ids, no_rows
 from kelda.lang import algebra as A
 from kelda.rdf.ids import DEFAULT_GRAPH, encode
+from kelda.store.view import View
 
 
 class Facts(Protocol):
@@ -93,6 +95,17 @@ class Graph:
             self._all = [table for table in merged if table is not None]
         return self._all
 
+    def by_any(self, keys: Ids, *, subjects: bool) -> tuple[Ids, Ids, Ids]:
+        """For each fact with one of these subjects (or objects): which, the predicate, and the other end."""
+        if len(self.names) == 1 and isinstance(self._view, View):
+            return by_any(self._view, self.names[0], keys, subjects=subjects)
+        parts = [no_rows(3)]
+        for table in self.tables():
+            which, ends = table.by_subject(keys) if subjects else table.by_object(keys)
+            parts.append(np.stack([which, np.full(len(which), table.predicate), ends]))
+        which, predicates, ends = np.concatenate(parts, axis=1)
+        return which, predicates, ends
+
     def nodes(self) -> Ids:
         """All subjects and objects, each once."""
         parts = [ids for table in self.tables() for ids in table.scan()]
@@ -101,9 +114,8 @@ class Graph:
     def has_nodes(self, ids: Ids) -> NDArray[np.bool_]:
         """Which of these are subjects or objects."""
         there = np.zeros(len(ids), np.bool_)
-        for table in self.tables():
-            there[table.by_subject(ids)[0]] = True
-            there[table.by_object(ids)[0]] = True
+        for subjects in (True, False):
+            there[self.by_any(ids, subjects=subjects)[0]] = True
         return there
 
 

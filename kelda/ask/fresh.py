@@ -6,6 +6,7 @@ They are functions of a seed and of the order in which they are asked for.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from random import Random
 from uuid import UUID
 
@@ -23,8 +24,12 @@ class Fresh:
 
     def __init__(self, dictionary: Dictionary, seed: int | str | None = None) -> None:
         self._dictionary = dictionary
-        self._random = Random(seed)
+        self._seed = seed
         self._by_text: dict[tuple[int, int, str], BlankNode] = {}
+
+    @cached_property
+    def _random(self) -> Random:
+        return Random(self._seed)
 
     def values(self, function: str, many: int) -> Ids:
         """The ids of so many values of RAND, UUID, STRUUID or BNODE."""

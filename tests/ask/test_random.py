@@ -18,7 +18,7 @@ from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.graphstore import GraphStore
 from kelda.rdf.sort_text import sort_text
 from tests.ask.plain import PlainView
-from tests.ask.random_asks import queries, quads
+from tests.ask.random_asks import quads, queries
 
 CASES = int(os.environ.get("KELDA_CASES", "400"))
 
