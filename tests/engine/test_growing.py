@@ -158,6 +158,29 @@ def test_what_comes_after_the_end_of_its_stream(ending: str) -> None:
     assert said(found)[-1] == (7, "+", "late 1")
 
 
+def test_the_example_of_the_semantics_page() -> None:
+    evaluator = absorbing()
+    register(evaluator, "live", ALL_OF_G)
+    register(evaluator, "window", "SELECT ?x ?y { STREAM :s [RANGE 3ms] { ?x :p ?y } }")
+    count = "SELECT (COUNT(*) AS ?n) { STREAM :s [NOW] { ?a ?b ?c } GRAPH :g { ?x :p ?y } }"
+    register(evaluator, "count", count)
+    found = evaluator.push(S, [event(10, ":a :p 1")])
+    found += evaluator.update(PREFIX + "INSERT DATA { GRAPH :g { :x :p 0 } }")
+    found += evaluator.push(S, [event(12, ":b :p 2"), event(7, ":c :p 3"), event(15, ":d :p 4")])
+    found += evaluator.end(S)
+    of = {name: said([a for a in found if a.query == name]) for name in evaluator.queries}
+    assert of["live"] == [
+        *[(10, "+", "a 1"), (10, "+", "x 0")],
+        *[(12, "+", "b 2"), (12, "+", "c 3")],
+        (15, "+", "d 4"),
+    ]
+    assert of["window"] == [(10, "+", "a 1"), (12, "+", "b 2"), (15, "+", "d 4")]
+    counted = {10: "2", 11: "0", 12: "4", 13: "0", 15: "5"}
+    assert of["count"] == [(time, "+", n) for time, n in counted.items()]
+    stored = {9: ["x 0"], 10: ["a 1", "x 0"], 12: ["a 1", "b 2", "c 3", "x 0"]}
+    assert {at: asked(evaluator, ALL_OF_G, at) for at in stored} == stored
+
+
 # ------------------------------------------------------------------------------ live queries
 
 
