@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from kelda.engine.prefetch import prefetch
+from kelda.rdf.prefetch import prefetch
 
 Ids = NDArray[np.int64]
 
