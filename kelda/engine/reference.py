@@ -195,28 +195,32 @@ class ReferenceEvaluator:
         return self._carry_out(before - after, after - before)
 
     def ask(self, text: str, at: int | None = None) -> Result:
-        """Ask once: the stored graphs as they are now, or as they were when all up to the instant `at`, and
-        nothing beyond, had been answered."""
-        return evaluate(parse(text), self._stored.at(FOREVER if at is None else moments.behind(at)))
+        """Ask once: the stored graphs as they are now, or as they were at a moment."""
+        return evaluate(parse(text), self._stored.at(FOREVER if at is None else at))
+
+    @property
+    def moment(self) -> int:
+        """Up to which all is stored."""
+        return max(self._stored.latest, moments.of_instant(self._now))
 
     def stored_changed(self) -> list[Answer]:
         """Somebody else has changed the stored graphs: queries see that from their next report on."""
         for query in self._queries.values():
             query.stored_changed()
-        return self._live()
+        return self._live(moments.behind(self._now, self._stored.latest))
 
     def _carry_out(self, gone: Iterable[Quad], new: Iterable[Quad]) -> list[Answer]:
         """Change stored graphs between two instants."""
         gone, new = list(gone), list(new)
         self._refuse_fed({quad.graph_name for quad in [*gone, *new]}, "this cannot be carried out")
-        return self._live() if self._change(moments.behind(self._now), gone, new) else []
+        moment = moments.behind(self._now, self._stored.latest)
+        return self._live(moment) if self._change(moment, gone, new) else []
 
-    def _live(self) -> list[Answer]:
+    def _live(self, moment: int) -> list[Answer]:
         """What live queries say between two instants. Before the first there is no time to say it at: they
         wait for it, unless there is no stream that would bring it."""
         if self._now == NEVER and self.clock.streams:
             return []
-        moment = moments.behind(self._now)
         time = self.t0 if self._now == NEVER else moments.instant_of(moment)
         return self._say(self._now, moment, time, lambda query: _told_if_live(query, time))
 

@@ -9,6 +9,7 @@ from pyoxigraph import NamedNode, Quad
 from kelda.lang.to_sparql import WINDOW_PREFIX
 from kelda.plan.stored_reads import GraphName
 from kelda.rdf.graphstore import GraphStore
+from kelda.store.moments import NEVER
 
 Change = tuple[int, int, Quad]  # moment, sign, fact
 
@@ -19,6 +20,11 @@ class Remembered:
     def __init__(self, store: GraphStore) -> None:
         self.store = store
         self._changes: list[Change] = []
+
+    @property
+    def latest(self) -> int:
+        """The moment of the last change."""
+        return self._changes[-1][0] if self._changes else NEVER
 
     def __iter__(self) -> Iterator[Quad]:
         """All facts that are stored now."""
