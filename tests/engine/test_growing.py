@@ -234,6 +234,14 @@ def test_an_engine_without_streams_stands_still() -> None:
     assert [(a.time, a.sign, a.boolean) for a in found] == [(7, "+", False), (7, "-", False), (7, "+", True)]
 
 
+def test_it_does_not_see_the_windows_of_others() -> None:
+    evaluator = ReferenceEvaluator()
+    evaluator.add_stream(S)
+    register(evaluator, "window", "SELECT ?x { STREAM :s [ALL] { ?x :p ?y } }", Output.DSTREAM)
+    register(evaluator, "live", "SELECT ?g { GRAPH ?g { ?x ?p ?y } }")
+    assert evaluator.push(S, [event(1, ":a :p 1"), event(2, ":a :p 1")]) + evaluator.end(S) == []
+
+
 def test_a_live_query_has_no_policy() -> None:
     evaluator = absorbing()
     query = parse(PREFIX + ALL_OF_G)
