@@ -40,28 +40,59 @@ FILES = (STORED, "@prefix : <http://ex/> . :n0 :k 2 ; :p :n2 . :n1 :q 1 . GRAPH 
 # ------------------------------------------------------------------------------ texts
 
 STORED_PARTS = (
-    "?x :p ?y .",
-    "?x ?r :n0 .",
-    "?x :knows ?z . ?z :k ?y .",
+    "?x :p ?z",
+    "?x ?r ?z",
+    "?x :knows ?z . ?z :k ?k",
     "GRAPH :g { ?x :p ?z }",
     "GRAPH :g { ?z ?r ?y }",
     "GRAPH :g { ?x :p+ ?z }",
-    "GRAPH ?g { ?x :q ?y }",
+    "GRAPH ?g { ?x :q ?z }",
     "GRAPH :h { ?x :seen ?z }",
-    "{ SELECT ?x (COUNT(*) AS ?n) { GRAPH :g { ?x :p ?y } } GROUP BY ?x }",
-    "{ SELECT (MAX(?y) AS ?top) { ?x :p ?y } }",
+    "{ SELECT ?x (COUNT(*) AS ?k) { GRAPH :g { ?x ?r ?any } } GROUP BY ?x }",
+    "{ SELECT (MAX(?z) AS ?k) { ?x ?r ?z } }",
+)
+HEADS = (
+    ("SELECT *", ""),
+    ("SELECT ?x ?z", ""),
+    ("SELECT DISTINCT ?x", ""),
+    ("SELECT (COUNT(*) AS ?n)", ""),
+    ("SELECT ?x (COUNT(DISTINCT ?z) AS ?n) (SUM(?k) AS ?sum)", "GROUP BY ?x"),
+    ("SELECT ?x ?y ?z", "ORDER BY ?x DESC(?y) ?z LIMIT 2"),
+    ("ASK", ""),
 )
 
 
 class Joining(Writer):
-    """Queries over windows joined with stored graphs that grow."""
+    """Queries over windows joined with stored graphs that grow: a few forms that mostly have answers."""
 
-    def part(self, depth: int) -> str:
-        return self.pick(*STORED_PARTS) if self.flip() else super().part(depth)
+    def body(self) -> str:
+        first = self.windowed(self.pick("?x ?p ?y", "?x :p ?y", "?x :p ?y . ?x :q ?w"))
+        return " ".join([first, *(self.joined(self.pick(*STORED_PARTS)) for _ in range(1 + self.flip(3)))])
+
+    def joined(self, stored: str) -> str:
+        return self.pick(
+            stored,
+            f"OPTIONAL {{ {stored} }}",
+            f"OPTIONAL {{ {stored} FILTER(?x != ?z) }}",
+            f"FILTER NOT EXISTS {{ {stored} }}",
+            f"FILTER EXISTS {{ {stored} }}",
+            f"MINUS {{ {stored} }}",
+            f"{{ {stored} }} UNION {{ {self.windowed('?x :q ?z')} }}",
+        )
+
+    def query(self) -> str:
+        (head, tail), body = self.draw(st.sampled_from(HEADS)), self.body()
+        if self.dialect == "cqels":
+            return f"{PREFIX}{head} WHERE {{ {body} }} {tail}"
+        windows = " ".join(self.windows)
+        if self.dialect == "csparql":
+            return f"{PREFIX}REGISTER QUERY q AS {head} {windows} WHERE {{ {body} }} {tail}"
+        kind = self.pick("RSTREAM", "ISTREAM", "DSTREAM")
+        return f"{PREFIX}REGISTER {kind} :o AS {head} {windows} WHERE {{ {body} }} {tail}"
 
 
 class Live(Joining):
-    """Queries over stored graphs alone."""
+    """The same without windows."""
 
     def windowed(self, inside: str) -> str:
         return self.pick(f"GRAPH :g {{ {inside} }}", f"{{ {inside} }}", f"GRAPH ?g {{ {inside} }}")
@@ -70,13 +101,12 @@ class Live(Joining):
 @st.composite
 def continuous(draw: st.DrawFn) -> str:
     """A query with windows."""
-    dialect = draw(st.sampled_from(["cqels", "cqels", "rspql", "csparql"]))
-    return Joining(draw, dialect, []).query()
+    return Joining(draw, draw(st.sampled_from(["cqels", "rspql", "csparql"])), []).query()
 
 
 @st.composite
 def live(draw: st.DrawFn) -> str:
-    """A query without."""
+    """A query over stored graphs alone."""
     return Live(draw, "cqels", []).query()
 
 
@@ -203,14 +233,17 @@ def programs(draw: st.DrawFn) -> list[Op]:
     left = {stream: [e for e in some if e.quads] for stream, some in left.items()}
     absorb = st.sampled_from(ABSORBING[:-1])
     ops: list[Op] = [Declare(stream, draw(absorb)) for stream in STREAMS]
-    texts = list(filter(_is_query, draw(st.lists(st.one_of(continuous(), live(), queries()), max_size=3))))
-    once = list(filter(_is_query, draw(st.lists(live(), min_size=1, max_size=2))))
+    random = st.one_of(continuous(), continuous(), live(), live(), queries())
+    texts = list(filter(_is_query, draw(st.lists(random, min_size=1, max_size=3))))
+    once = draw(st.lists(live(), min_size=1, max_size=2))
+    if draw(st.booleans()):
+        ops.append(Load(0))
     output = st.sampled_from([None, None, *(o.value for o in Output)])
     newest, names, asked = -1, 0, 0
-    kinds = ["register", "feed", "update", "update", "load", "clear", "ask", "ask", *6 * ["push"]]
+    kinds = ["register", "register", "feed", "update", "update", "load", "clear", "ask", "ask", *6 * ["push"]]
     rare = ["drop", "pause", "resume", "crash", "undeclare", "declare"]
-    for _ in range(draw(st.integers(4, 20))):
-        kind = draw(st.sampled_from([*kinds, *rare]))
+    for i in range(draw(st.integers(6, 24))):
+        kind = draw(st.sampled_from([*kinds, *rare])) if i else "register"
         if kind in ("register", "feed"):
             feeds = kind == "feed"
             text = PREFIX + draw(st.sampled_from(FEEDING)) if feeds else None
@@ -234,7 +267,7 @@ def programs(draw: st.DrawFn) -> list[Op]:
             ops.append(Load(draw(st.integers(0, len(FILES) - 1))))
         elif kind == "clear":
             ops.append(Clear(draw(st.sampled_from([None, G]))))
-        elif kind == "ask" and once:
+        elif kind == "ask":
             back = draw(st.one_of(st.none(), st.integers(0, asked))) if asked else None
             ops.append(Ask(draw(st.sampled_from(once)), back))
             asked += 1
