@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 from pyoxigraph import DefaultGraph, NamedNode, Quad
 
+from kelda.engine.deltas import Ids
+from kelda.engine.stream_rows import StreamRows
 from kelda.rdf import wire
+from kelda.store.changes import Changes
+from kelda.store.moments import BITS
 
 
 @wire.plain
@@ -33,3 +38,21 @@ class Absorb:
             for quad in quads
             if self.predicates is None or quad.predicate.value in self.predicates
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class Absorbing:
+    """The same as ids."""
+
+    graph: int
+    predicates: Ids | None
+
+    def changes(self, rows: StreamRows) -> Changes:
+        """What rows of a stream add to the graph, each at its instant."""
+        which = np.flatnonzero(rows.s)  # others are there for their time alone
+        if self.predicates is not None:
+            which = which[np.isin(rows.p[which], self.predicates)]
+        time = rows.time[which]
+        size = len(which)
+        graph, ones = np.full(size, self.graph), np.ones(size, np.int64)
+        return Changes(graph, rows.s[which], rows.p[which], rows.o[which], time << BITS, ones)

@@ -94,6 +94,8 @@ class DefinedNetwork(Network):
         return id(self)
 
     def step(self, step: Step) -> list[Answer]:
+        if step.update is not None:
+            return self.updated(step.since, step.budget)
         said: list[Answer] = []
         visited = step.since if self._visited == NEVER else self._visited
         end = of_instant(step.until)
@@ -154,9 +156,6 @@ class DefinedNetwork(Network):
 
     def add_stream(self, iri: str) -> None:
         self.definition.open_windows(iri)
-
-    def stored_changed(self, now: int, known: set[int]) -> None:
-        self.definition.stored_changed()
 
     def pause(self, name: str, paused: bool, now: int) -> None:
         self.definition.paused = paused
