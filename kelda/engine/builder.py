@@ -20,6 +20,7 @@ from kelda.engine.input import Input
 from kelda.engine.intervals import intervals_of
 from kelda.engine.join_groups import JoinGroups
 from kelda.engine.merging import alone
+from kelda.engine.mirrored import Mirrored
 from kelda.engine.network import NodeNetwork, SharedNetwork
 from kelda.engine.open_windows import OpenWindows, Window
 from kelda.engine.ownership import Owner
@@ -32,7 +33,8 @@ from kelda.lang import algebra as A
 from kelda.plan.optimize import optimize
 from kelda.plan.rules.each_stream import reads_every_stream
 from kelda.plan.shape import QUERY, Lifted
-from kelda.rdf.graphstore import GraphStore
+from kelda.store.moments import seen_by
+from kelda.store.store import Store
 
 
 class Asked(NamedTuple):
@@ -47,11 +49,22 @@ class Asked(NamedTuple):
 class Builder:
     """Builds networks over some streams and stored graphs."""
 
-    def __init__(self, input: Input, store: GraphStore, t0: int) -> None:
+    def __init__(self, input: Input, store: Store, t0: int) -> None:
         self.input, self.store, self.t0 = input, store, t0
+        self._mirror: Mirrored | None = None  # the stored graphs, for queries by definition
         self._windows, self._groups = OpenWindows(), JoinGroups()
         self._elements = Elements(input.dictionary)
         self._definitions = 0
+
+    @property
+    def _seen(self) -> int:
+        """The moment up to which stored graphs are as new queries find them."""
+        return seen_by(self.input.now, self.store.latest)
+
+    def reach(self, moment: int) -> None:
+        """Changes of stored graphs up to a moment are about to be seen."""
+        if self._mirror is not None:
+            self._mirror.reach(moment)
 
     def close(self) -> None:
         """A step begins: what is built later has nothing in common with what was built before."""
@@ -63,6 +76,8 @@ class Builder:
         query, output, report, owner = asked
         if query.form is A.Form.DESCRIBE:
             raise NotIncremental("DESCRIBE")
+        if not query.windows and output is A.Output.RSTREAM:
+            raise NotIncremental("a live query that sends all it has whenever a graph changes")
         if reads_every_stream(query) and not self.input.clock.streams:
             raise NotIncremental("STREAM ?var without any stream")
         query = optimize(query, self.input.clock.streams)
@@ -108,17 +123,27 @@ class Builder:
             reporter.starts_after(self.input.now)
         read = tuple(windows.values())
         return SharedNetwork(
-            "", shape, root, reporter, read, parameters=parameters, first_reports=first_reports
+            "",
+            shape,
+            root,
+            reporter,
+            read,
+            parameters=parameters,
+            first_reports=first_reports,
+            store=self.store,
         )
 
     def by_definition(self, name: str, asked: Asked, reason: str) -> DefinedNetwork:
         """A network for one query, whatever it is."""
         query, output, report, _ = asked
-        definition = Definition(name, query, output, report, self.t0, self._definitions, self.store)
+        if self._mirror is None:
+            self._mirror = Mirrored(self.store, self._seen)
+        graphs, mirror = self._mirror.graphs, self._mirror.mirror
+        definition = Definition(name, query, output, report, self.t0, self._definitions, graphs)
         self._definitions += 1
         for stream in self.input.clock.streams:
             definition.open_windows(stream)
-        network = DefinedNetwork(definition, self._elements, reason)
+        network = DefinedNetwork(definition, self._elements, reason, mirror)
         network.starts_after(self.input.now)
         return network
 
@@ -132,7 +157,15 @@ class Builder:
     ) -> Incremental:
         by_name = {window: (w.stream, w.intervals) for window, w in windows.items()}
         return Incremental(
-            query, self.store, self.input.dictionary, by_name, parameters, owner, self._groups, name
+            query,
+            self.store,
+            self.input.dictionary,
+            by_name,
+            parameters,
+            owner,
+            self._groups,
+            name,
+            self._seen,
         )
 
     def _opened(self, query: A.Query, report: Report, opened: OpenWindows | None) -> dict[str, Window]:

@@ -25,7 +25,8 @@ class Running:
     """Runs what is registered. With `memory_limit` (bytes), what takes too much in a step is stopped, and a
     step after which too much is held is an error."""
 
-    def __init__(self, registry: Registry, input: Input, memory_limit: int | None) -> None:
+    def __init__(self, registry: Registry, input: Input, t0: int, memory_limit: int | None) -> None:
+        self._t0 = t0
         self.memory_limit = memory_limit
         self.budget = Budget(memory_limit, self._fail)
         self.terms = TermRelease(input.dictionary)
@@ -45,7 +46,7 @@ class Running:
         self._told = {}
         if self.terms.due:
             with_ids = [network for network in self._registry.networks() if network.rebuilds]
-            self.terms.release(with_ids, self._input.pending)
+            self.terms.release(with_ids, self._input.pending, self._input.late_facts)
         self._check_memory()
         return batches
 
@@ -61,6 +62,8 @@ class Running:
         self._told = {}
         self._answered = self._input.now
         self.budget.begin()
+        self._registry.reach(step.moment)
+        self._look_beside(step)
         for network in networks:
             who = network.who
             if who not in self._told:
@@ -107,22 +110,36 @@ class Running:
 
     # -------------------------------------------------------------------- stored graphs
 
-    def stored_changed(self) -> None:
-        """The stored graphs have changed: queries see that from their next report on."""
-        now = self._answered = self._input.now
-        known: set[int] = set()
-        at = Step(self._input.steps, now, {}, self.budget)
+    def _look_beside(self, step: Step) -> None:
+        """Networks that take for granted that nothing is stored beside a window are made anew, if something
+        will be in this step."""
         for network in self._registry.networks():
+            at = Step(step.number - 1, self._input.now, {}, self.budget)
             try:
-                root = network.merged(at)
-                if root is not None:
-                    for equal in self._registry.equal(network):
-                        equal.made_anew(root)
-                network.stored_changed(now, known)
+                root = network.merged(at, step.moment)
             except EVERYBODYS:
                 raise
             except Exception as error:  # noqa: BLE001 - as in a step
                 self._fail(network.who, error)
+                continue
+            if root is not None:
+                for equal in self._registry.equal(network):
+                    equal.made_anew(root)
+
+    def updated(self, moment: int) -> list[Batch]:
+        """Stored graphs have changed at a moment between two instants: what live queries say to it."""
+        live = [network for network in self._registry.networks() if network.is_live]
+        now = self._input.now
+        if not live or (now == NEVER and self._input.clock.streams):  # they wait for the first instant
+            return []
+        self._input.steps += 1
+        at = self._t0 if now == NEVER else now + 1
+        step = Step(self._input.steps, at, {}, self.budget, now if now > NEVER else at - 1, moment)
+        self._take(step, live)
+        view = self._input.dictionary.view()
+        batches = [network.batch(said, view) for network in live if (said := self._told[network.who])]
+        self._told = {}
+        return batches
 
     # -------------------------------------------------------------------- memory
 
