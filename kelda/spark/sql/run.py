@@ -30,7 +30,7 @@ from kelda.spark.sql.evaluated import (
     looked_at,
     ordered,
 )
-from kelda.spark.sql.facts import BUCKETS, Wanted, bucket_of
+from kelda.spark.sql.facts import Wanted
 from kelda.spark.sql.files import StoreFiles
 from kelda.spark.sql.groups import grouped
 from kelda.spark.sql.refused import existence
@@ -38,6 +38,7 @@ from kelda.spark.sql.rows import GRAPH, NOTHING, Rows, ids, key_name, name, text
 from kelda.spark.sql.session import tasks
 from kelda.spark.sql.stars import OPEN, Ref, StarTask
 from kelda.spark.sql.terms import Terms, texts_of
+from kelda.store.parquet import BUCKETS, bucket_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -132,7 +133,7 @@ class Run:
         task = self._star_task(star, graphs)
         first, buckets, cut = 0, BUCKETS, min(BUCKETS, tasks(self._spark))
         if isinstance(task.subject, int):
-            first, buckets, cut = bucket_of(task.subject), 1, 1
+            first, buckets, cut = int(bucket_of(np.array(task.subject))), 1, 1
         numbers = self._spark.range(first, first + buckets, 1, cut)
         rows = Rows(numbers.mapInArrow(task, task.gives), task.columns, frozenset(task.columns))
         if task.looked_at:
