@@ -176,7 +176,7 @@ def settled(changes: Changes, keep_from: int) -> Changes:
     changes = _netted(changes)
     gone = np.zeros(len(changes), np.bool_)
     seen = (changes.sign[1:] > 0) | (changes.moment[1:] > keep_from)
-    gone[1:] = _same_fact(changes) & (changes.sign[:-1] > 0) & ~seen
+    gone[1:] = same_fact(changes) & (changes.sign[:-1] > 0) & ~seen
     gone[:-1] |= gone[1:]
     return changes.select(~gone)
 
@@ -184,7 +184,7 @@ def settled(changes: Changes, keep_from: int) -> Changes:
 def _netted(changes: Changes) -> Changes:
     """Of changes sorted by fact and moment: at most one a moment, which comes to the same."""
     again = np.zeros(len(changes), np.bool_)
-    again[1:] = _same_fact(changes) & (changes.moment[1:] == changes.moment[:-1])
+    again[1:] = same_fact(changes) & (changes.moment[1:] == changes.moment[:-1])
     if not again.any():
         return changes
     firsts = np.flatnonzero(~again)
@@ -193,7 +193,7 @@ def _netted(changes: Changes) -> Changes:
     return Changes(graph, s, p, o, moment, signs).select(signs != 0)
 
 
-def _same_fact(changes: Changes) -> NDArray[np.bool_]:
+def same_fact(changes: Changes) -> NDArray[np.bool_]:
     """Whether each but the first is of the same fact as the one before it."""
     same = np.ones(max(len(changes) - 1, 0), np.bool_)
     for column in changes.columns[:4]:

@@ -19,6 +19,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,8 +91,12 @@ class Truth:
         self.folder = Path(folder)
         self.quads, self.terms = self.folder / "quads", self.folder / "terms"
         self._lock = threading.Lock()  # who writes batches and who puts them together are two threads
-        self._runs = self.runs()
         self._ready = False
+
+    @cached_property
+    def _runs(self) -> list[Run]:
+        """The pairs that count, as this process has left them: it is the only one that writes."""
+        return self.runs()
 
     @property
     def last(self) -> int:
@@ -184,14 +189,24 @@ class Truth:
             put_in_place(terms, self.terms / together.name)
         put_in_place(quads, self.quads / together.name)
         with self._lock:
-            self._runs = _live([*self._runs, together])
+            self._runs = self._live([*self._runs, together])
         remove(folder / run.name for folder in (self.quads, self.terms) for run in runs if run != together)
 
     # -------------------------------------------------------------------- reading
 
     def runs(self) -> list[Run]:
-        """The pairs that count, in order."""
-        return _live(filter(None, map(_run_of, _files(self.quads))))
+        """The pairs that count, in order, as they are now in the folder."""
+        return self._live(filter(None, map(_run_of, _files(self.quads))))
+
+    def _live(self, runs: Iterable[Run]) -> list[Run]:
+        """Those that no wider one stands for, in order."""
+        live: list[Run] = []
+        for run in sorted(runs, key=lambda run: (run.first, -run.last, not run.compacted)):
+            if not live or run.first > live[-1].last:
+                live.append(run)
+            elif run.last > live[-1].last:
+                raise CheckpointError(f"{self.quads / run.name} overlaps {live[-1].name}; {RESTORE}")
+        return live
 
     def runs_until(self, batch: int) -> list[Run]:
         """The pairs that have no batch behind this one, as who writes them knows."""
@@ -247,14 +262,3 @@ def _run_of(path: Path) -> Run | None:
         return Run.of_name(path.name, path.stat().st_size)
     except FileNotFoundError:  # put together with others, just now
         return None
-
-
-def _live(runs: Iterable[Run]) -> list[Run]:
-    """Those that no wider one stands for, in order."""
-    live: list[Run] = []
-    for run in sorted(runs, key=lambda run: (run.first, -run.last, not run.compacted)):
-        if not live or run.first > live[-1].last:
-            live.append(run)
-        elif run.last > live[-1].last:
-            raise CheckpointError(f"{run.name} overlaps {live[-1].name}; {RESTORE}")
-    return live
