@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kelda.store.overview import Overview
 
 SHOWN = 5  # snapshots, the newest
+UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 JsonOption = Annotated[bool, typer.Option("--json", help="For programs: one JSON object.")]
 
 
@@ -118,7 +119,7 @@ def _print(folder: Path, seen: Overview) -> None:
     console.print(snapshots)
     said = (
         f"\n{count(seen.facts, 'fact')}, {count(seen.terms, 'term')}, {_batches(seen)}, "
-        f"{count(seen.bytes, 'byte')} in {folder}"
+        f"{_size(seen.bytes)} in {folder}"
     )
     console.print(Text(said, "dim"), soft_wrap=True)
 
@@ -128,3 +129,14 @@ def _batches(seen: Overview) -> str:
     if not seen.files:
         return "no batches"
     return f"batches {seen.first} to {seen.last} in {count(seen.files, 'pair')} of files"
+
+
+def _size(bytes: int) -> str:
+    """
+    >>> _size(999), _size(39_667), _size(1_234_000_000)
+    ('999 B', '40 kB', '1.2 GB')
+    """
+    size, unit = float(bytes), 0
+    while size >= 999.5:
+        size, unit = size / 1000, unit + 1
+    return f"{size:.1f} {UNITS[unit]}" if unit and size < 9.95 else f"{size:.0f} {UNITS[unit]}"

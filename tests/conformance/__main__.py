@@ -21,8 +21,8 @@ def main() -> int:
     report = conformance.run()
     PAGE.write_text(conformance.page(report), encoding="utf-8")
     bad = 0
-    for run in (*report.runs, report.oxigraph):
-        print(f"{run.title:>15}: " + ", ".join(f"{n} {how}" for how, n in run.count(run.outcomes).items()))
+    for run in (*report.runs, report.oxigraph, report.updates_by_oxigraph):
+        print(f"{run.title:>23}: " + ", ".join(f"{n} {how}" for how, n in run.count(run.outcomes).items()))
     for run in report.runs:
         for case in run.unexplained():
             print(f"\nFAILED {run.title} {case.id}\n{run.outcomes[case].detail}".rstrip())

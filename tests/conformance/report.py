@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from .ignored import IGNORED, IGNORED_STREAMED
-from .results import Result
+from .results import Result, Rows
 from .w3c import Case, Kind, cases
 from .ways import (
     Documents,
@@ -17,9 +17,12 @@ from .ways import (
     incremental,
     judge,
     judge_syntax,
+    judge_update,
     one_shot,
     oxigraph,
     streamed,
+    updated,
+    updated_by_oxigraph,
     why_recomputed,
 )
 
@@ -61,13 +64,15 @@ class Report:
     one_shot: Run
     streamed: Run
     incremental: Run
+    updates: Run
     oxigraph: Run
+    updates_by_oxigraph: Run
     recomputed: dict[Case, str]
 
     @property
     def runs(self) -> tuple[Run, ...]:
         """Kelda's runs."""
-        return self.syntax, self.one_shot, self.streamed, self.incremental
+        return self.syntax, self.one_shot, self.streamed, self.incremental, self.updates
 
 
 def run() -> Report:
@@ -77,14 +82,21 @@ def run() -> Report:
     def each(title: str, ignored: dict[str, str], way: Callable[[Case], Result]) -> Run:
         return Run(title, ignored, {case: judge(case, way) for case in scope if case.evaluates})
 
+    def each_update(title: str, ignored: dict[str, str], way: Callable[[Case], Rows]) -> Run:
+        return Run(
+            title, ignored, {case: judge_update(case, way) for case in scope if case.kind is Kind.UPDATE}
+        )
+
     by_changes = each("incremental", IGNORED_STREAMED, incremental)
     reasons = {case: why_recomputed(case) for case, outcome in by_changes.outcomes.items() if outcome.ok}
     return Report(
-        syntax=Run("syntax", IGNORED, {case: judge_syntax(case) for case in scope if not case.evaluates}),
+        syntax=Run("syntax", IGNORED, {case: judge_syntax(case) for case in scope if case.parses}),
         one_shot=each("one-shot", IGNORED, one_shot),
         streamed=each("streamed", IGNORED_STREAMED, streamed),
         incremental=by_changes,
+        updates=each_update("updates", IGNORED, updated),
         oxigraph=each("Oxigraph alone", {}, oxigraph),
+        updates_by_oxigraph=each_update("Oxigraph alone, updates", {}, updated_by_oxigraph),
         recomputed={case: reason for case, reason in reasons.items() if reason is not None},
     )
 
@@ -95,7 +107,8 @@ def run() -> Report:
 def page(report: Report) -> str:
     """`docs/conformance.md`."""
     parts = [INTRODUCTION, "## Evaluation", *evaluation(report)]
-    parts += ["## Wholly incremental", *wholly(report), "## Syntax", *syntax(report.syntax)]
+    parts += ["## Wholly incremental", *wholly(report), "## Updates", *updates(report)]
+    parts += ["## Syntax", *syntax(report.syntax)]
     parts += ["## Left out", *left_out(), "## Known failures", *known_failures(report)]
     return "\n\n".join(parts) + "\n"
 
@@ -104,7 +117,7 @@ INTRODUCTION = """\
 # Conformance
 
 This page is written by `make conformance`; do not edit it. It shows how Kelda does on the W3C test suites
-for SPARQL 1.0 and 1.1 Query. Each evaluation test runs three times:
+for SPARQL 1.0 and 1.1 Query, and for SPARQL 1.1 Update. Each evaluation test of a query runs three times:
 
 - **one-shot**: Kelda parses the query and answers it once over stored data;
 - **streamed**: the default graph arrives as a stream, one triple per event, under a window that keeps
@@ -199,6 +212,20 @@ def wholly(report: Report) -> list[str]:
     return [
         f"{sentence} It hands {others} to the reference evaluator:",
         table(("why", "tests"), reasons.most_common()),
+    ]
+
+
+def updates(report: Report) -> list[str]:
+    """One table for the groups."""
+    run, other = report.updates, report.updates_by_oxigraph
+    body = [
+        (name, len(chosen), good(run, chosen), good(other, chosen))
+        for name, chosen in [*groups(run), ("**all**", list(run.outcomes))]
+    ]
+    return [
+        "An update is carried out on Kelda's own store, and what is stored afterwards must be the expected "
+        "dataset, up to the names of blank nodes.",
+        table(("group", "total", "passed", "Oxigraph alone"), body),
     ]
 
 

@@ -1,0 +1,70 @@
+"""The stored graphs of a deployment: facts in time, with the terms they are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from kelda.rdf.dictionary import Dictionary
+from kelda.store import tables_kernels as kernels
+from kelda.store.changes import Changes, Ids
+from kelda.store.heap import Heap
+from kelda.store.moments import FOREVER, NEVER
+from kelda.store.tables import Tables
+from kelda.store.view import View
+
+LATEST = 8  # the cell of the heap's header that tells the moment of the last change
+
+
+class Store:
+    """Facts and their terms. With a `path`, the tables are in that file, for all processes of a machine."""
+
+    def __init__(self, path: Path | None = None, *, dictionary: Dictionary | None = None) -> None:
+        self.heap = Heap(path)
+        self.tables = Tables(self.heap)
+        self.dictionary = Dictionary() if dictionary is None else dictionary
+        if not self.heap.cells[LATEST]:
+            self.heap.cells[LATEST] = NEVER
+
+    @property
+    def latest(self) -> int:
+        """The moment of the last change."""
+        return int(self.heap.cells[LATEST])
+
+    def apply(self, changes: Changes) -> Changes:
+        """Carry out changes, whose moments do not fall behind those before; those that made a difference."""
+        if not len(changes):
+            return changes
+        made = self.tables.apply(changes)
+        self.heap.cells[LATEST] = max(self.latest, int(changes.moment[-1]))
+        return changes if made.all() else changes.select(np.flatnonzero(made))
+
+    def view(self, at: int | None = None) -> View:
+        """The graphs as they are now, or were at a moment."""
+        return View(self.tables, FOREVER - 1 if at is None else at)
+
+    def ids(self) -> list[Ids]:
+        """The ids of all terms that facts have, ended ones too, as often as they are there."""
+        found = []
+        for table in self.tables.all():
+            found.append(np.array(self.tables.name(table), np.int64))
+            found.append(kernels.terms(self.heap.cells, table, self.tables.rows(table)))
+        return found
+
+    def know(self, terms: Dictionary, changes: Changes) -> None:
+        """Have the terms of changes, which another dictionary knows."""
+        if terms is not self.dictionary and len(changes):
+            ids = np.concatenate(changes.columns[:4])
+            unknown = self.dictionary.unknown(ids)
+            if len(unknown):
+                self.dictionary.add_entries(terms.entries_of(unknown))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are allocated, terms not counted."""
+        return self.heap.nbytes
+
+    def close(self) -> None:
+        """Let go of files."""
+        self.tables.close()
