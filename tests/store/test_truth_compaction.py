@@ -18,8 +18,10 @@ from kelda.store.changes import Changes
 from kelda.store.compaction import Compaction, due
 from kelda.store.moments import NEVER
 from kelda.store.parquet import BUCKETS, bucket_of
+from kelda.store.store import Store
 from kelda.store.truth import Run, Truth
-from tests.store.histories import History, facts_at, records, same, texts
+from kelda.store.view import View
+from tests.store.histories import Fact, History, facts_at, records, same, texts
 
 
 @pytest.fixture(autouse=True)
@@ -248,3 +250,26 @@ def test_nothing_at_all(tmp_path: Path) -> None:
     Compaction(truth).run(5, whole=True)
     (stored,) = truth.read()
     assert not len(stored.changes) and not len(stored.entries.ids)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_store_is_made_again_from_it(tmp_path: Path, seed: int) -> None:
+    history, truth = History(seed), Truth(tmp_path)
+    history.write(truth, until=history.made[7].number)
+    Compaction(truth).run(truth.last, keep_from := 8, whole=True)
+    history.write(truth, since=history.made[7].number)
+    store = Store()
+    for stored in truth.read():
+        assert len(store.apply(stored.changes)) == len(stored.changes), "each makes a difference"
+    for moment in history.moments:
+        if moment >= keep_from:
+            assert facts_of(store.view(moment)) == history.at(moment), f"seed {seed}, moment {moment}"
+
+
+def facts_of(view: View) -> set[Fact]:
+    return {
+        (table.graph, s, table.predicate, o)
+        for graph in view.graphs()
+        for table in view.tables(graph)
+        for s, o in zip(*(column.tolist() for column in table.scan()), strict=True)
+    }
