@@ -1,1 +1,1 @@
-"""One-shot queries and updates: the operators of the engine at one moment of the store."""
+"""One-shot queries over a view of the stored graphs, by operators on columns of ids."""

@@ -8,7 +8,7 @@ import numpy as np
 from pyoxigraph import Quad
 
 from kelda.ask import quads
-from kelda.ask.table import Solutions
+from kelda.ask.updating.table import Solutions
 from kelda.engine.oneshot import evaluate_ids
 from kelda.lang import algebra as A
 from kelda.lang.scope import selected

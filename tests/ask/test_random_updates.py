@@ -13,7 +13,7 @@ import pytest
 from pyoxigraph import CanonicalizationAlgorithm, Dataset, Quad
 from pyoxigraph import Store as Oxigraph
 
-from kelda.ask.update import carry_out
+from kelda.ask.updating.update import carry_out
 from kelda.errors import UsageError
 from kelda.lang import parse_update
 from kelda.store.store import Store

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kelda.ask.loading import Document
-from kelda.ask.update import carry_out
+from kelda.ask.updating.loading import Document
+from kelda.ask.updating.update import carry_out
 from kelda.errors import InputError, KeldaError, QueryError, UsageError
 from kelda.lang import parse_update
 from kelda.rdf.graphs import read_graph
@@ -251,7 +251,7 @@ def test_a_file(tmp_path: Path, name: str, text: str, into: str | None) -> None:
 
 
 def test_a_file_in_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kelda.ask.loading.BLOCK", 100)
+    monkeypatch.setattr("kelda.ask.updating.loading.BLOCK", 100)
     path = tmp_path / "a.nt"
     path.write_text(
         "".join(

@@ -29,6 +29,11 @@ def main() -> int:
         for case in run.closed():
             print(f"\nPASSES NOW {run.title} {case.id}: take it off the list in tests/conformance/ignored.py")
         bad += len(run.unexplained()) + len(run.closed())
+    if report.on_spark is not None:
+        print("\n" + "\n".join(report.on_spark.lines()))
+        for case, outcome in report.on_spark.unexplained.items():
+            print(f"\nFAILED on Spark {case.id}\n{outcome.detail}".rstrip())
+            bad += 1
     print(f"\nWritten: {PAGE}")
     return 1 if bad else 0
 

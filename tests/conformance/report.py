@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from . import on_spark
 from .ignored import IGNORED, IGNORED_STREAMED
 from .results import Result, Rows
 from .w3c import Case, Kind, cases
@@ -68,6 +69,7 @@ class Report:
     oxigraph: Run
     updates_by_oxigraph: Run
     recomputed: dict[Case, str]
+    on_spark: on_spark.OnSpark | None  # None: there is no JDK
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -98,6 +100,7 @@ def run() -> Report:
         oxigraph=each("Oxigraph alone", {}, oxigraph),
         updates_by_oxigraph=each_update("Oxigraph alone, updates", {}, updated_by_oxigraph),
         recomputed={case: reason for case, reason in reasons.items() if reason is not None},
+        on_spark=on_spark.run_if_possible(),
     )
 
 
@@ -109,6 +112,8 @@ def page(report: Report) -> str:
     parts = [INTRODUCTION, "## Evaluation", *evaluation(report)]
     parts += ["## Wholly incremental", *wholly(report), "## Updates", *updates(report)]
     parts += ["## Syntax", *syntax(report.syntax)]
+    if report.on_spark is not None:
+        parts += ["## On Spark", *report.on_spark.lines()]
     parts += ["## Left out", *left_out(), "## Known failures", *known_failures(report)]
     return "\n\n".join(parts) + "\n"
 
@@ -131,7 +136,8 @@ sequence if the query ends in ORDER BY (one-shot; a stream of answers has no ord
 graph for CONSTRUCT. *By value* counts results that are right except for another spelling of the same number
 or boolean (`1` for `01`): Oxigraph stores numbers by value. Where the default graph is
 empty, no element ever comes and the window would never report; there the query reports at a heart-beat.
-*Oxigraph alone* is the same test on the query text as it stands, for comparison."""
+*Oxigraph alone* is the same test on the query text as it stands, for comparison. Where there is a JDK, each
+test is also asked on Spark, over the files of a store."""
 
 
 def table(head: tuple[str, ...], body: Iterable[tuple[object, ...]]) -> str:

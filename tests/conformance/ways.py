@@ -15,16 +15,20 @@ from urllib.parse import urljoin
 
 from pyoxigraph import DefaultGraph, NamedNode, Quad, QueryTriples, Store
 
-from kelda.ask.update import carry_out
+from kelda.ask.prepared import prepare
+from kelda.ask.updating.update import carry_out
 from kelda.engine.incremental import IncrementalEvaluator
+from kelda.engine.oneshot import Result as Answer
 from kelda.engine.oneshot import evaluate
 from kelda.engine.reference import ReferenceEvaluator
 from kelda.engine.report import Report, When
 from kelda.errors import QueryError
 from kelda.lang import algebra, parse, parse_update
+from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
 from kelda.rdf.graphstore import GraphStore
 from kelda.store.store import Store as KeldaStore
+from tests.ask.plain import PlainView
 
 from ..ask.by_oxigraph import added, by_oxigraph, contents
 from .results import (
@@ -107,12 +111,36 @@ def one_shot(case: Case) -> Result:
     """Kelda's parser and one-shot evaluation over a store that holds all the data."""
     documents = Documents.of(case)
     store = GraphStore(documents.all())
-    result = evaluate(parse(case.text(), base=case.query), store)
+    return told(evaluate(parse(case.text(), base=case.query), store))
+
+
+def told(result: Answer) -> Result:
+    """An answer of Kelda's, to be compared."""
     if isinstance(result, bool):
         return result
     if isinstance(result, list):
         return Triples(frozenset(result))
     return Rows(tuple(row(r.items()) for r in result.rows), frozenset(result.variables))
+
+
+def by_operators(case: Case) -> Result:
+    """Kelda's own operators over columns of ids, once."""
+    return told(asked(case)[0])
+
+
+def why_oxigraph(case: Case) -> str | None:
+    """Why a part of the query goes to Oxigraph when it is asked so; None: no part does."""
+    _, plan = asked(case)
+    found = re.search("ask Oxigraph for [^:]*: (.*)", plan)
+    return None if found is None else found[1]
+
+
+def asked(case: Case) -> tuple[Answer, str]:
+    """The answer by operators, and the plan."""
+    dictionary = Dictionary()
+    view = PlainView(Documents.of(case).all(), dictionary)
+    prepared = prepare(parse(case.text(), base=case.query), dictionary)
+    return prepared.answer(view), prepared.explain()
 
 
 def streamed(case: Case) -> Result:

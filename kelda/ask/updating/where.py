@@ -3,7 +3,7 @@
 What SPARQL leaves open is settled as for continuous queries (`kelda.plan.rules.deterministic`). RAND, UUID,
 STRUUID and BNODE are made anew for each solution, and so that a replay makes the same: the pattern below them
 is answered first, its solutions are sorted, and each value is made from the number of its solution
-(`kelda.ask.fresh`). That can be done for calls in BIND, FILTER and SELECT that apply to all of WHERE;
+(`fresh.py`). That can be done for calls in BIND, FILTER and SELECT that apply to all of WHERE;
 
     INSERT { ?id :of ?x } WHERE { ?x a :T . BIND(UUID() AS ?id) FILTER(RAND() < 0.5) }
 
@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pyoxigraph import Literal
 
-from kelda.ask import fresh
-from kelda.ask.table import Solutions, Table
+from kelda.ask.updating import fresh
+from kelda.ask.updating.table import Solutions, Table
 from kelda.engine.expressions import Expressions
 from kelda.engine.functions import check_functions
 from kelda.errors import QueryError

@@ -14,10 +14,10 @@ from functools import partial
 import numpy as np
 from pyoxigraph import BlankNode, NamedNode
 
-from kelda.ask import fresh, quads, template
-from kelda.ask.loading import Fetch, from_files, load
-from kelda.ask.table import Solutions
-from kelda.ask.where import Where
+from kelda.ask.updating import fresh, quads, template
+from kelda.ask.updating.loading import Fetch, from_files, load
+from kelda.ask.updating.table import Solutions
+from kelda.ask.updating.where import Where
 from kelda.errors import KeldaError, UsageError
 from kelda.lang.deep import with_room
 from kelda.lang.scope import visible

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pyoxigraph import BlankNode, Literal, Triple
 
 from kelda.ask import quads
-from kelda.ask.table import Table
+from kelda.ask.updating.table import Table
 from kelda.lang import algebra as A
 from kelda.lang.update import Template
 from kelda.rdf.arrow import what_terms
