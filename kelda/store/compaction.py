@@ -20,6 +20,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,7 @@ from kelda.durable import remove, temporary_name
 from kelda.kept import writing
 from kelda.rdf.dictionary import Entries
 from kelda.store.changes import Changes
-from kelda.store.moments import NEVER, behind
+from kelda.store.moments import LAST, NEVER, of_instant
 from kelda.store.parquet import (
     COMPACTED,
     COMPACTED_TERMS,
@@ -140,13 +141,19 @@ class Compaction:
                 batch: about
                 for label in labels
                 for batch, about in label.about.items()
-                if batch == last or behind(about.get("instant", NEVER)) >= keep_from
+                if batch == last or _moment(about) >= keep_from
             }
             writer.put_on(Label(first, last, after, writer.content, terms, about, buckets))
 
     def _go_on(self) -> None:
         if self._stopping:
             raise _Stopped
+
+
+def _moment(about: dict[str, Any]) -> int:
+    """The last moment that a snapshot may have seen, by what is known about it."""
+    instant: int = about.get("instant", NEVER)
+    return about.get("moment", NEVER if instant == NEVER else of_instant(instant) + LAST)
 
 
 class _Stopped(Exception):
