@@ -7,19 +7,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from .ignored import IGNORED, IGNORED_STREAMED
+from .ignored import IGNORED, IGNORED_BY_OPERATORS, IGNORED_STREAMED
 from .results import Result
 from .w3c import Case, Kind, cases
 from .ways import (
     Documents,
     Outcome,
     Verdict,
+    by_operators,
     incremental,
     judge,
     judge_syntax,
     one_shot,
     oxigraph,
     streamed,
+    why_oxigraph,
     why_recomputed,
 )
 
@@ -55,19 +57,22 @@ class Report:
     """Kelda's runs over the cases in scope, and Oxigraph's own for comparison.
 
     `recomputed` has the cases that pass by the incremental evaluator, but only because it hands them to
-    the reference evaluator, with the reason."""
+    the reference evaluator, with the reason; `asked` those of which our own operators leave a part to
+    Oxigraph."""
 
     syntax: Run
     one_shot: Run
+    by_operators: Run
     streamed: Run
     incremental: Run
     oxigraph: Run
     recomputed: dict[Case, str]
+    asked: dict[Case, str]
 
     @property
     def runs(self) -> tuple[Run, ...]:
         """Kelda's runs."""
-        return self.syntax, self.one_shot, self.streamed, self.incremental
+        return self.syntax, self.one_shot, self.by_operators, self.streamed, self.incremental
 
 
 def run() -> Report:
@@ -79,13 +84,17 @@ def run() -> Report:
 
     by_changes = each("incremental", IGNORED_STREAMED, incremental)
     reasons = {case: why_recomputed(case) for case, outcome in by_changes.outcomes.items() if outcome.ok}
+    operators = each("by operators", IGNORED_BY_OPERATORS, by_operators)
+    parts = {case: why_oxigraph(case) for case, outcome in operators.outcomes.items() if outcome.ok}
     return Report(
         syntax=Run("syntax", IGNORED, {case: judge_syntax(case) for case in scope if not case.evaluates}),
         one_shot=each("one-shot", IGNORED, one_shot),
+        by_operators=operators,
         streamed=each("streamed", IGNORED_STREAMED, streamed),
         incremental=by_changes,
         oxigraph=each("Oxigraph alone", {}, oxigraph),
         recomputed={case: reason for case, reason in reasons.items() if reason is not None},
+        asked={case: reason for case, reason in parts.items() if reason is not None},
     )
 
 
@@ -95,6 +104,7 @@ def run() -> Report:
 def page(report: Report) -> str:
     """`docs/conformance.md`."""
     parts = [INTRODUCTION, "## Evaluation", *evaluation(report)]
+    parts += ["## Without Oxigraph", *without_oxigraph(report)]
     parts += ["## Wholly incremental", *wholly(report), "## Syntax", *syntax(report.syntax)]
     parts += ["## Left out", *left_out(), "## Known failures", *known_failures(report)]
     return "\n\n".join(parts) + "\n"
@@ -104,9 +114,11 @@ INTRODUCTION = """\
 # Conformance
 
 This page is written by `make conformance`; do not edit it. It shows how Kelda does on the W3C test suites
-for SPARQL 1.0 and 1.1 Query. Each evaluation test runs three times:
+for SPARQL 1.0 and 1.1 Query. Each evaluation test runs four times:
 
-- **one-shot**: Kelda parses the query and answers it once over stored data;
+- **one-shot**: Kelda parses the query and Oxigraph answers it once over stored data;
+- **by operators**: the same, answered by Kelda's own operators over a view of the store. What has no operator
+  goes to Oxigraph; *without Oxigraph* counts the tests passed without;
 - **streamed**: the default graph arrives as a stream, one triple per event, under a window that keeps
   everything, while named graphs are stored. What the query says at the last instant must be the expected
   result. The reference evaluator answers, which recomputes everything at each report;
@@ -114,7 +126,7 @@ for SPARQL 1.0 and 1.1 Query. Each evaluation test runs three times:
   incremental form it hands to the reference evaluator; *wholly incremental* counts the tests passed without.
 
 A result is right if it equals the expected one up to the names of blank nodes: as a bag of solutions, as a
-sequence if the query ends in ORDER BY (one-shot; a stream of answers has no order within an instant), as a
+sequence if the query ends in ORDER BY (asked once; a stream of answers has no order within an instant), as a
 graph for CONSTRUCT. *By value* counts results that are right except for another spelling of the same number
 or boolean (`1` for `01`): Oxigraph stores numbers by value. Where the default graph is
 empty, no element ever comes and the window would never report; there the query reports at a heart-beat.
@@ -157,7 +169,13 @@ def evaluation(report: Report) -> list[str]:
 
     lines = []
     for suite in ("sparql11", "sparql10"):
-        for run in (report.one_shot, report.streamed, report.incremental, report.oxigraph):
+        for run in (
+            report.one_shot,
+            report.by_operators,
+            report.streamed,
+            report.incremental,
+            report.oxigraph,
+        ):
             lines.append(line(f"{suite}, {run.title}", run, [c for c in run.outcomes if c.suite == suite]))
 
     by_group = [
@@ -165,6 +183,7 @@ def evaluation(report: Report) -> list[str]:
             name,
             len(chosen),
             good(report.one_shot, chosen),
+            good(report.by_operators, chosen),
             good(report.streamed, chosen),
             good(report.incremental, chosen),
             good(report.incremental, (case for case in chosen if case not in report.recomputed)),
@@ -177,6 +196,7 @@ def evaluation(report: Report) -> list[str]:
         "group",
         "total",
         "one-shot",
+        "by operators",
         "streamed",
         "incremental",
         "wholly incremental",
@@ -184,6 +204,21 @@ def evaluation(report: Report) -> list[str]:
         "Oxigraph alone",
     )
     return [table(head, lines), "Passed, by value included, in each group:", table(group_head, by_group)]
+
+
+def without_oxigraph(report: Report) -> list[str]:
+    """How many cases our own operators answer alone, and why not the others."""
+    passed, others = good(report.by_operators, report.by_operators.outcomes), len(report.asked)
+    sentence = (
+        f"Of the {passed} tests that pass by operators, {passed - others} need nothing of Oxigraph's but its "
+        "functions."
+    )
+    if not others:
+        return [sentence]
+    return [
+        f"{sentence} Of {others} a part goes to it:",
+        table(("why", "tests"), Counter(report.asked.values()).most_common()),
+    ]
 
 
 def wholly(report: Report) -> list[str]:

@@ -1,4 +1,4 @@
-"""The W3C SPARQL suites: syntax, one-shot, and again with the data streamed in, through either
+"""The W3C SPARQL suites: syntax, one-shot by Oxigraph and by our own operators, and again with the data streamed in, through either
 evaluator. One test per case and way.
 
 A case in the ignore list still runs and must still fail: whoever closes the gap hears of it here.
@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import pytest
 
-from .ignored import IGNORED, IGNORED_STREAMED
+from .ignored import IGNORED, IGNORED_BY_OPERATORS, IGNORED_STREAMED
 from .results import Result
 from .w3c import Case, available, cases, data_root
-from .ways import incremental, judge, judge_syntax, one_shot, streamed
+from .ways import by_operators, incremental, judge, judge_syntax, one_shot, streamed
 
 pytestmark = [
     pytest.mark.data,
@@ -52,6 +52,11 @@ def test_one_shot(case: Case) -> None:
     check(case, one_shot)
 
 
+@pytest.mark.parametrize("case", each(evaluates=True, ignored=IGNORED_BY_OPERATORS))
+def test_by_operators(case: Case) -> None:
+    check(case, by_operators)
+
+
 @pytest.mark.parametrize("case", each(evaluates=True, ignored=IGNORED_STREAMED))
 def test_streamed(case: Case) -> None:
     check(case, streamed)
@@ -62,7 +67,11 @@ def test_incremental(case: Case) -> None:
     check(case, incremental)
 
 
-@pytest.mark.parametrize("ignored", [IGNORED, IGNORED_STREAMED], ids=["one-shot", "streamed"])
+@pytest.mark.parametrize(
+    "ignored",
+    [IGNORED, IGNORED_BY_OPERATORS, IGNORED_STREAMED],
+    ids=["one-shot", "by operators", "streamed"],
+)
 def test_the_ignore_list_names_real_cases(ignored: dict[str, str]) -> None:
     assert not set(ignored) - {case.id for case in IN_SCOPE}
     assert all(ignored.values()), "every ignored case has its reason"
