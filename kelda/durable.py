@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from kelda.errors import UsageError
 from kelda.kept import writing
 
 
-def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+def replace_file(path: Path, data: bytes | memoryview, *, mode: int = 0o644) -> None:
     """Put `data` in the place of `path`, and have it on the disk: at any moment, for any reader and after any
     crash, the file is the old one or the new one, whole."""
     beside = path.with_name(temporary_name(path.name))
@@ -21,6 +23,14 @@ def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
             os.fsync(file)
         finally:
             os.close(file)
+        os.replace(beside, path)
+        sync(path.parent)
+
+
+def put_in_place(beside: Path, path: Path) -> None:
+    """Have a file that was written under another name on the disk, and then in the place of `path`."""
+    with writing(path):
+        sync(beside)
         os.replace(beside, path)
         sync(path.parent)
 
@@ -38,7 +48,7 @@ def append(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def write_all(file: int, data: bytes, offset: int) -> None:
+def write_all(file: int, data: bytes | memoryview, offset: int) -> None:
     """Write all of `data` at `offset`; the system may take it in portions."""
     left = memoryview(data)
     while left:
@@ -70,6 +80,13 @@ def open_locked(path: Path, flags: int) -> int:
             "give each query a file of its own, and end the other run first"
         ) from error
     return file
+
+
+def remove(paths: Iterable[Path]) -> None:
+    """Files that are needed no more, if they are there. That they are gone need not last."""
+    for path in paths:
+        with writing(path), contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
 
 
 def make_folder(folder: Path) -> None:

@@ -353,7 +353,19 @@ def test_help_is_quick_and_names_every_command():
     started = time.monotonic()
     done = kelda("--help")
     assert time.monotonic() - started < 5
-    for command in ("query", "explain", "demo", "init", "run", "add", "list", "drop", "pause", "doctor"):
+    for command in (
+        "query",
+        "explain",
+        "demo",
+        "init",
+        "run",
+        "add",
+        "list",
+        "drop",
+        "pause",
+        "update",
+        "doctor",
+    ):
         assert command in done.stdout
     loaded = kelda("--help", env={**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}).stderr
     assert not re.search(r"\| +(pyspark|numba|pandas)\n", loaded)

@@ -282,6 +282,25 @@ def test_queries_of_a_job_that_is_stopped(
     assert ran(world, job)[1] == ["start", "stop"]
 
 
+def test_an_update(world: FakeWorld, job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = job.parent
+    monkeypatch.chdir(here)
+    (here / "all.ru").write_text("CLEAR ALL")
+    with running(world, job) as engine:
+        assert kelda("update", job, "-e", "LOAD <a.ttl>").stdout == "updated, from the next batch on\n"
+        assert kelda("update", job, "all.ru").exit_code == 0
+        read = CliRunner().invoke(app, ["update", str(here / "state"), "-"], input="DROP ALL")
+        assert read.exit_code == 0, read.exception
+        kelda("update", job, "-e", "CLEAR NAMED", "--base", "http://e/")
+    assert [done for done in engine.done if done.startswith("update")] == [
+        f"update LOAD <a.ttl> at {here.as_uri()}/",
+        f"update CLEAR ALL at {(here / 'all.ru').resolve().as_uri()}",
+        f"update DROP ALL at {here.as_uri()}/",
+        "update CLEAR NAMED at http://e/",
+    ]
+    assert kelda("update", job, "all.ru").stdout == "updated, for when the job runs again\n"
+
+
 def test_what_was_asked_of_a_job_that_was_killed_is_done_when_it_runs_again(
     world: FakeWorld, job: Path
 ) -> None:
@@ -305,6 +324,10 @@ def test_what_was_asked_of_a_job_that_was_killed_is_done_when_it_runs_again(
         (["add", "-e", TEXT.replace("/s>", "/t>") % "x", "--name", "x"], f"it has: <{STREAM}>"),
         (["pause", "x"], "there is no query named 'x'; there are: lab"),
         (["resume", "x"], "there is no query named 'x'"),
+        (["update"], "say one update"),
+        (["update", "lab.rq"], "SELECT is a query, not an update"),
+        (["update", "-e", "INSERT DATA {"], "-e: line 1"),
+        (["update", "none.ru"], "cannot read the query none.ru"),
     ],
 )
 def test_mistakes_are_told(

@@ -335,6 +335,7 @@ app.command("list", rich_help_panel=PIPELINES)(jobs.list_)
 app.command(rich_help_panel=PIPELINES)(jobs.drop)
 app.command(rich_help_panel=PIPELINES)(jobs.pause)
 app.command(rich_help_panel=PIPELINES)(jobs.resume)
+app.command(rich_help_panel=PIPELINES)(jobs.update)
 
 
 @app.command(rich_help_panel=ABOUT)

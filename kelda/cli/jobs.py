@@ -1,4 +1,4 @@
-"""The commands for pipelines: `init`, `run`, `add`, `list`, `drop`, `pause`, `resume`."""
+"""The commands for pipelines: `init`, `run`, `add`, `list`, `drop`, `pause`, `resume`, `update`."""
 
 from __future__ import annotations
 
@@ -123,3 +123,34 @@ def resume(job: JobArgument, name: NameArgument, timeout: TimeoutOption = PATIEN
     from kelda.cli import steer
 
     steer.pause(job, name, resume=True, timeout=timeout)
+
+
+def update(
+    job: Annotated[
+        Path,
+        typer.Argument(
+            help="The job file, or the checkpoint folder of `kelda query`.",
+            metavar="JOB.toml",
+            show_default=False,
+        ),
+    ],
+    file: Annotated[
+        Path | None, typer.Argument(help="A file with an update; - is standard input.", metavar="U.ru")
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option("-e", "--text", help="An update, as text instead of a file.", metavar="UPDATE"),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            help="What relative IRIs stand against (default: the file's address, or this folder).",
+            metavar="IRI",
+        ),
+    ] = None,
+    timeout: TimeoutOption = PATIENCE,
+) -> None:
+    """Change the stored graphs of a job (SPARQL Update), while it runs or not."""
+    from kelda.cli import steer
+
+    steer.update(job, file=file, text=text, base=base, timeout=timeout)

@@ -1,4 +1,5 @@
-"""`kelda add`, `list`, `drop`, `pause`, `resume`: queries of a job that runs, or of one that is stopped.
+"""`kelda add`, `list`, `drop`, `pause`, `resume`, `update`: queries and stored graphs of a job that runs, or
+of one that is stopped.
 
 A job that runs is asked through its checkpoint folder. If nobody has the checkpoint, it is opened here, the
 request is carried out, and it is let go again: nothing is read or answered meanwhile.
@@ -7,6 +8,7 @@ request is carried out, and it is let go again: nothing is read or answered mean
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -16,13 +18,15 @@ from kelda.cli import values
 from kelda.errors import QueryError, UsageError
 from kelda.io.formats import shape_of
 from kelda.io.hold import LOCK, Hold, InUse
-from kelda.io.jobfile import JobFile, read_job
+from kelda.io.jobfile import EngineSettings, JobFile, read_job
 from kelda.io.query_files import query_text, specified
 from kelda.io.requests import Ask, Desk
 from kelda.io.sinks.open import beside, check_sink
+from kelda.lang import parse_update
 from kelda.lang.algebra import Output
 from kelda.words import count
 
+STDIN = Path("-")
 TIMEOUT = 30.0  # seconds that a job may take to answer
 
 
@@ -89,6 +93,27 @@ def list_(path: Path, *, as_json: bool = False, timeout: float = TIMEOUT) -> Non
         _show(job, asked)
 
 
+def update(
+    path: Path, *, file: Path | None, text: str | None, base: str | None, timeout: float = TIMEOUT
+) -> None:
+    """Change stored graphs."""
+    job = _checkpoint_alone(path) if path.is_dir() else read_job(path)
+    if (file is None) == (text is None):
+        raise UsageError("say one update: a file that has it, - for standard input, or -e 'INSERT DATA …'")
+    if file is None or file == STDIN:
+        text, address = sys.stdin.read() if text is None else text, f"{Path.cwd().as_uri()}/"
+    else:
+        text, address = query_text(file), file.resolve().as_uri()
+    base = address if base is None else base
+    try:
+        parse_update(text, base=base)
+    except QueryError as error:
+        error.args = (f"{file or '-e'}: {error}",)
+        raise
+    asked = Asked(job, "update", timeout, text=text, base=base)
+    print(f"updated{asked.when('from the next batch on')}")
+
+
 class Asked:
     """A request to a job, and what became of it."""
 
@@ -119,6 +144,11 @@ class Asked:
             Desk(checkpoint, engine).serve()
         finally:
             engine.stop()
+
+
+def _checkpoint_alone(folder: Path) -> JobFile:
+    """The job of `kelda query --checkpoint`, which has no file."""
+    return JobFile(folder, EngineSettings("inprocess", checkpoint=folder))
 
 
 def _checkpoint_of(job: JobFile) -> Path:

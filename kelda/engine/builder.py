@@ -20,6 +20,7 @@ from kelda.engine.input import Input
 from kelda.engine.intervals import intervals_of
 from kelda.engine.join_groups import JoinGroups
 from kelda.engine.merging import alone
+from kelda.engine.mirror import Mirror
 from kelda.engine.network import NodeNetwork, SharedNetwork
 from kelda.engine.open_windows import OpenWindows, Window
 from kelda.engine.ownership import Owner
@@ -32,7 +33,8 @@ from kelda.lang import algebra as A
 from kelda.plan.optimize import optimize
 from kelda.plan.rules.each_stream import reads_every_stream
 from kelda.plan.shape import QUERY, Lifted
-from kelda.rdf.graphstore import GraphStore
+from kelda.store.moments import seen_by
+from kelda.store.store import Store
 
 
 class Asked(NamedTuple):
@@ -47,11 +49,17 @@ class Asked(NamedTuple):
 class Builder:
     """Builds networks over some streams and stored graphs."""
 
-    def __init__(self, input: Input, store: GraphStore, t0: int) -> None:
+    def __init__(self, input: Input, store: Store, t0: int) -> None:
         self.input, self.store, self.t0 = input, store, t0
+        self.mirror: Mirror | None = None  # of the stored graphs, for queries by definition
         self._windows, self._groups = OpenWindows(), JoinGroups()
         self._elements = Elements(input.dictionary)
         self._definitions = 0
+
+    @property
+    def _seen(self) -> int:
+        """The moment up to which stored graphs are as new queries find them."""
+        return seen_by(self.input.now, self.store.latest)
 
     def close(self) -> None:
         """A step begins: what is built later has nothing in common with what was built before."""
@@ -108,17 +116,29 @@ class Builder:
             reporter.starts_after(self.input.now)
         read = tuple(windows.values())
         return SharedNetwork(
-            "", shape, root, reporter, read, parameters=parameters, first_reports=first_reports
+            "",
+            shape,
+            root,
+            reporter,
+            read,
+            parameters=parameters,
+            first_reports=first_reports,
+            store=self.store,
         )
 
     def by_definition(self, name: str, asked: Asked, reason: str) -> DefinedNetwork:
         """A network for one query, whatever it is."""
         query, output, report, _ = asked
-        definition = Definition(name, query, output, report, self.t0, self._definitions, self.store)
+        if self.mirror is None:
+            self.mirror = Mirror(self.store)
+            self.mirror.reach(self._seen)
+            self.mirror.settle()
+        graphs = self.mirror.graphs
+        definition = Definition(name, query, output, report, self.t0, self._definitions, graphs)
         self._definitions += 1
         for stream in self.input.clock.streams:
             definition.open_windows(stream)
-        network = DefinedNetwork(definition, self._elements, reason)
+        network = DefinedNetwork(definition, self._elements, self.mirror, reason)
         network.starts_after(self.input.now)
         return network
 
@@ -132,7 +152,15 @@ class Builder:
     ) -> Incremental:
         by_name = {window: (w.stream, w.intervals) for window, w in windows.items()}
         return Incremental(
-            query, self.store, self.input.dictionary, by_name, parameters, owner, self._groups, name
+            query,
+            self.store,
+            self.input.dictionary,
+            by_name,
+            parameters,
+            owner,
+            self._groups,
+            name,
+            self._seen,
         )
 
     def _opened(self, query: A.Query, report: Report, opened: OpenWindows | None) -> dict[str, Window]:

@@ -7,12 +7,14 @@ what has none; such a query is run by the reference evaluator.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 
 from pyoxigraph import NamedNode
 
+from kelda.engine.by_oxigraph import solve
+from kelda.engine.clock import NEVER
 from kelda.engine.compile_paths import Paths
 from kelda.engine.deltas import Ids
 from kelda.engine.expressions import Compiled, Expressions, supports
@@ -25,21 +27,20 @@ from kelda.engine.nodes import (
     Node,
     Operated,
     Projected,
-    Stored,
     United,
     WindowLeaf,
 )
-from kelda.engine.oneshot import evaluate, evaluate_ids
 from kelda.engine.operators.aggregates.spec import AggregateSpec
 from kelda.engine.operators.antijoin import AntiJoin
 from kelda.engine.operators.distinct import Distinct
 from kelda.engine.operators.group_by import GroupBy
 from kelda.engine.ownership import Owner
 from kelda.engine.partly_bound import Sides, sides, united, words
-from kelda.engine.relations import Picked, Relation
 from kelda.engine.sharing import Parameters
 from kelda.engine.stated_time import StatedWindow
+from kelda.engine.stored import GRAPH_NAME, Asked, StoredLeaf, StoredPattern, Watch, bring, facts_of
 from kelda.engine.top import Top
+from kelda.engine.window_join import Leaf
 from kelda.errors import KeldaError
 from kelda.lang import algebra as A
 from kelda.lang.expressions import side_by_side
@@ -48,7 +49,22 @@ from kelda.lang.timestamps import TIMESTAMP
 from kelda.lang.walk import children, depth, exists_in, has, mentioned, nodes
 from kelda.plan.shape import QUERY
 from kelda.rdf.dictionary import Dictionary
-from kelda.rdf.graphstore import GraphStore
+from kelda.rdf.ids import DEFAULT_GRAPH
+from kelda.store.store import Store
+from kelda.store.tables_kernels import OBJECT, SUBJECT
+
+
+@dataclass(frozen=True, slots=True)
+class StoredIn:
+    """GRAPH: where patterns read a stored graph that has a name."""
+
+    graph: NamedNode | A.Var
+
+
+Where = str | StoredIn | None
+"""Where triple patterns read: a window, a stored graph, or the stored default graph."""
+
+Positions = tuple[tuple[int | None, int | None, int | None], dict[str, int], list[tuple[int, int]]]
 
 
 class NotIncremental(KeldaError):
@@ -61,26 +77,27 @@ class Incremental:
     def __init__(
         self,
         query: A.Query,
-        store: GraphStore,
+        store: Store,
         dictionary: Dictionary,
         windows: dict[str, tuple[str, Intervals]],  # name -> (stream, intervals)
         parameters: Parameters | None = None,  # of the queries of this shape, if they share a network
         owner: Owner | None = None,  # if the query is spread over shards
         groups: JoinGroups | None = None,  # of other queries, to be shared
         name: str = "",
+        since: int = NEVER,  # the moment up to which stored graphs are as they are from the beginning
     ) -> None:
+        self.since = since
         self.groups = JoinGroups() if groups is None else groups
         self.name = name
         self.owner = owner
         self.parameters = parameters
-        self._whose = () if parameters is None else (QUERY,)
+        self._whose: tuple[str, ...] = () if parameters is None else (QUERY,)
         self.query, self.store, self.dictionary, self.windows = query, store, dictionary, windows
         self.expressions = Expressions(dictionary, base=query.base)
         self._fresh = count()
         # Answers of `reads_windows`, with their patterns: while those are here, no other has their id.
-        self._reading: dict[tuple[int, str | None], tuple[A.Pattern, bool]] = {}
+        self._reading: dict[tuple[int, Where], tuple[A.Pattern, bool]] = {}
         self.merges: bool | None = None  # whether bare patterns read a window and stored graphs, merged
-        self.before: dict[A.Pattern, Ids] | None = None  # what was stored when nothing was beside the windows
 
     def compile(self) -> Node:
         """The node whose deltas are the solutions of the query."""
@@ -116,26 +133,33 @@ class Incremental:
             return None
         if self.merges is None:
             alone = len(default) == 1 and not any(map(self.goes_by_stated_time, self.windows))
-            self.merges = not (alone and self.nothing_beside())
+            self.merges = not (alone and self.nothing_beside(self.since))
         return MERGED if self.merges else default[0]
 
-    def nothing_beside(self) -> bool:
-        """Whether nothing is stored in the graph that windows are merged with."""
-        anything = A.Triples((A.TriplePattern(A.Var("s"), A.Var("p"), A.Var("o")),))
-        dataset = self._stored_dataset()
-        query = replace(self.query, form=A.Form.ASK, pattern=anything, windows=(), dataset=dataset)
-        return not evaluate(query, self.store)
+    def nothing_beside(self, moment: int) -> bool:
+        """Whether nothing is stored in the graph that windows are merged with, at a moment."""
+        view = self.store.view(moment)
+        return not any(view.tables(graph) for graph in self._default_graphs())
+
+    def _default_graphs(self) -> tuple[int, ...]:
+        default = self.query.dataset.default
+        return (DEFAULT_GRAPH,) if default is None else tuple(map(self.dictionary.encode, default))
 
     def _stored_dataset(self) -> A.Dataset:
         return replace(self.query.dataset, windows=())
 
     # -------------------------------------------------------------------- patterns
 
-    def pattern(self, pattern: A.Pattern, window: str | None) -> Node:
-        """The node of a pattern; `window` is the one that its triple patterns read, if any."""
-        if not self.reads_windows(pattern, window):
-            return self.stored_node(pattern)
+    def pattern(self, pattern: A.Pattern, window: Where) -> Node:
+        """The node of a pattern; `window` is where its triple patterns read."""
+        if self.reads_windows(pattern, window):
+            return self._node(pattern, window)
+        return self.stored_node(pattern, window)
+
+    def _node(self, pattern: A.Pattern, window: Where) -> Node:
         match pattern:
+            case A.InGraph() if not _only_joins(pattern.pattern) and not has(pattern, A.InWindow):
+                raise NotIncremental("a group inside GRAPH")
             case A.Triples() | A.Join() | A.InWindow() | A.InGraph():
                 return self.join(pattern, window)
             case A.Filter(condition, inner):
@@ -168,27 +192,111 @@ class Incremental:
                 return self.path(s, path, o, window)
         raise NotIncremental(f"{type(pattern).__name__} has no incremental form")
 
-    def reads_windows(self, pattern: A.Pattern, window: str | None) -> bool:
+    def reads_windows(self, pattern: A.Pattern, window: Where) -> bool:
         """Whether the pattern reads a window (rather than stored graphs alone)."""
         key = (id(pattern), window)
         if key not in self._reading:
             self._reading[key] = (pattern, self._reads_windows(pattern, window))
         return self._reading[key][1]
 
-    def _reads_windows(self, pattern: A.Pattern, window: str | None) -> bool:
+    def _reads_windows(self, pattern: A.Pattern, window: Where) -> bool:
         if isinstance(pattern, A.InWindow):
             return True
         if isinstance(pattern, A.InGraph):
             return has(pattern, A.InWindow)
-        if window is not None and isinstance(pattern, A.Triples | A.PathPattern):
+        if isinstance(window, str) and isinstance(pattern, A.Triples | A.PathPattern):
             return pattern != A.Triples()
         return any(self.reads_windows(child, window) for child in children(pattern))
 
-    def stored_node(self, pattern: A.Pattern) -> Stored:
-        """A stored sub-query as a node."""
+    def stored_node(self, pattern: A.Pattern, where: Where) -> Node:
+        """A stored sub-query as a node: from the changes alone if it can be."""
         if self._constants_in(pattern):
             raise NotIncremental("a stored part whose constants no window is joined with, for many queries")
-        return Stored(self.stored(pattern))
+        whose, self._whose = self._whose, ()  # what is stored is everybody's
+        try:
+            return self._node(pattern, where)
+        except NotIncremental as reason:
+            return self._asked(pattern, where, str(reason))
+        finally:
+            self._whose = whose
+
+    def _asked(self, pattern: A.Pattern, where: Where, why: str) -> Node:
+        """A stored sub-query that is asked again when something has changed."""
+        if isinstance(where, StoredIn):
+            pattern = A.InGraph(where.graph, pattern)
+        variables = _variables(pattern)
+        query = replace(
+            self.query,
+            form=A.Form.SELECT,
+            pattern=A.Project(pattern, variables),
+            windows=(),
+            dataset=self._stored_dataset(),
+        )
+        predicates = predicates_of(pattern)
+        ids = None if predicates is None else {self.dictionary.encode(p) for p in predicates}
+        watch = Watch(self.store, lambda graph, predicate: ids is None or predicate in ids, self.since)
+
+        def ask(moment: int) -> Ids:
+            return solve(query, self.store.view(moment), self.store.dictionary, self.dictionary, ids)
+
+        return Asked(tuple(map(column, variables)), watch, ask, why)
+
+    def stored_leaf(self, t: A.TriplePattern, where: Where) -> StoredLeaf | None:
+        """A stored triple pattern as a leaf of a join, if it reads one predicate of one graph."""
+        graphs = self._graphs(where)
+        wanted, columns, equal = self._positions(t, where)
+        s, p, o = wanted
+        if graphs is None or len(graphs) != 1 or p is None or equal:
+            return None
+        facts = facts_of(self.store, graphs[0], p, s or 0, o or 0, self.since)
+        places = {0: SUBJECT, 2: OBJECT}
+        return StoredLeaf(facts, {name: places[position] for name, position in columns.items()})
+
+    def stored_pattern(self, t: A.TriplePattern, where: Where) -> Node:
+        """A stored triple pattern as a node."""
+        if self._constants_in(A.Triples((t,))):
+            raise NotIncremental("a stored part whose constants no window is joined with, for many queries")
+        graphs = self._graphs(where)
+        wanted, columns, equal = self._positions(t, where)
+
+        def wants(graph: int, predicate: int) -> bool:
+            right = graph != DEFAULT_GRAPH if graphs is None else graph in graphs
+            return right and wanted[1] in (None, predicate)
+
+        watch = Watch(self.store, wants, self.since)
+        node: Node = StoredPattern(watch, wanted, columns, equal, self.dictionary)
+        if where is None and graphs is not None and len(graphs) > 1:  # a merge has each triple once
+            node = Operated(Distinct(node.columns), (node,), "merged graphs")
+        return node
+
+    def _graphs(self, where: Where) -> tuple[int, ...] | None:
+        """The stored graphs that patterns read; None: all that have names."""
+        named = self.query.dataset.named
+        if not isinstance(where, StoredIn):
+            return self._default_graphs()
+        if isinstance(where.graph, NamedNode):
+            return (self.dictionary.encode(where.graph),) if named is None or where.graph in named else ()
+        return None if named is None else tuple(map(self.dictionary.encode, named))
+
+    def _positions(self, t: A.TriplePattern, where: Where) -> Positions:
+        """Of a triple pattern: the ids of its constants, the position of each variable, and pairs of
+        positions that hold the same one."""
+        wanted: list[int | None] = []
+        columns: dict[str, int] = {}
+        equal: list[tuple[int, int]] = []
+        graph = (where.graph,) if isinstance(where, StoredIn) and isinstance(where.graph, A.Var) else ()
+        for position, term in enumerate((t.s, t.p, t.o, *graph)):
+            if not isinstance(term, A.Var):
+                assert not isinstance(term, A.Param)
+                wanted.append(self.dictionary.encode(term))
+                continue
+            if position < GRAPH_NAME:
+                wanted.append(None)
+            if column(term) in columns:
+                equal.append((columns[column(term)], position))
+            else:
+                columns[column(term)] = position
+        return (wanted[0], wanted[1], wanted[2]), columns, equal
 
     def _constants_in(self, pattern: A.Pattern) -> tuple[A.Var, ...]:
         """The constants that queries of this shape differ in, of those in a pattern."""
@@ -197,85 +305,44 @@ class Incremental:
         mine = {column(v): v for v in visible_vars(pattern)}
         return tuple(mine[name] for name in self.parameters.columns if name in mine)
 
-    def relation(self, pattern: A.Pattern) -> Relation | Picked:
-        """A stored sub-query to be joined with windows. Of one with constants, only what they pick."""
-        constants = self._constants_in(pattern)
-        if not constants or certainly_bound(pattern) != visible_vars(pattern):
-            return self.stored(pattern)
-
-        def pick(ids: Ids) -> Ids:
-            rows = tuple(zip(*(self.dictionary.terms(values) for values in ids), strict=True))
-            return self.asked(A.Join(A.Values(constants, rows), pattern))
-
-        return Picked(tuple(map(column, _variables(pattern))), tuple(map(column, constants)), pick)
-
-    def stored(self, pattern: A.Pattern) -> Relation:
-        """A stored sub-query: its columns and rows of ids, to be asked again when stored graphs change."""
-        return Relation(
-            tuple(map(column, _variables(pattern))),
-            self.asked(pattern),
-            frozenset(map(column, certainly_bound(pattern))),
-            lambda: self.asked(pattern),
-            pattern,
-            self._stored_dataset(),
-        )
-
-    def asked(self, pattern: A.Pattern) -> Ids:
-        """The rows of a stored sub-query as they are now."""
-        variables, dataset = _variables(pattern), self._stored_dataset()
-        if self.before is not None:
-            if pattern in self.before:
-                return self.before[pattern]
-            dataset = replace(dataset, default=(_NO_GRAPH,))
-        query = replace(
-            self.query,
-            form=A.Form.SELECT,
-            pattern=A.Project(pattern, variables),
-            windows=(),
-            dataset=dataset,
-        )
-        return evaluate_ids(query, self.store, self.dictionary)
-
     # -------------------------------------------------------------------- joins
 
-    def join(self, pattern: A.Pattern, window: str | None) -> Node:
+    def join(self, pattern: A.Pattern, window: Where) -> Node:
         leaves: list[WindowLeaf] = []
-        stored: list[A.Pattern] = []
-        others: list[A.Pattern] = []
+        stored: list[tuple[A.TriplePattern, Where]] = []
+        others: list[tuple[A.Pattern, Where]] = []
         more: list[tuple[Node, frozenset[str]]] = []
         for part, reads in self.conjuncts(pattern, window):
-            if isinstance(part, A.Triples) and reads == MERGED:
+            if not isinstance(part, A.Triples):
+                others.append((part, reads))
+            elif reads == MERGED:
                 merged = [self.merged(t) for t in part.patterns]
                 more += [(node, frozenset(node.columns)) for node in merged]
-            elif isinstance(part, A.Triples) and reads is not None and self.goes_by_stated_time(reads):
+            elif not isinstance(reads, str):
+                stored += [(t, reads) for t in part.patterns]
+            elif self.goes_by_stated_time(reads):
                 stated = [self.stated(t, reads) for t in part.patterns]
                 more += [(node, frozenset(node.columns)) for node in stated]
-            elif isinstance(part, A.Triples) and reads is not None:
-                leaves += [self.leaf(t, reads) for t in part.patterns]
-            elif isinstance(part, A.Triples):
-                stored += [A.Triples((t,)) for t in part.patterns]
-            elif not self.reads_windows(part, reads):
-                stored.append(part)
             else:
-                others.append(part if reads is None else A.InWindow(reads, part))
-        stored = _connected(stored)
-        relations = [(self.relation(p), p) for p in stored]
-        names = [tuple(leaf.columns) for leaf in leaves] + [r.columns for r, _ in relations]
-        shared = _shared_columns(names)
-        apart = [p for r, p in relations if not leaves or shared & (set(r.columns) - r.bound)]
-        joined = [r for r, p in relations if not any(p is other for other in apart)]
+                leaves += [self.leaf(t, reads) for t in part.patterns]
+        facts: list[StoredLeaf] = []
+        for t, reads in stored:
+            leaf = self.stored_leaf(t, reads) if leaves else None
+            if leaf is not None:
+                facts.append(leaf)
+            else:
+                node = self.stored_pattern(t, reads)
+                more.append((node, frozenset(node.columns)))
         if leaves:
             is_graph = self.query.dialect is not A.Dialect.CQELS
-            node = self.windows_joined(leaves, joined, is_graph)
-            surely = [frozenset(leaf.columns) for leaf in leaves] + [r.bound for r in joined]
-            more.insert(0, (node, frozenset(self._whose).union(*surely)))
-        for p in apart:
-            stored_node = self.stored_node(p)
-            more.append((stored_node, stored_node.relation.bound))
-        for part in others:
-            other = self.pattern(_unwrapped(part), _window_of(part, window))
+            node = self.windows_joined(leaves, [leaf.leaf for leaf in facts], is_graph)
+            more.insert(0, (node, frozenset(node.columns)))
+        for part, reads in others:
+            other = self.pattern(part, reads)
             whose = frozenset(self._whose) & set(other.columns)
-            more.append((other, whose | {column(v) for v in certainly_bound(part)}))
+            more.append((other, whose | {column(v) for v in self._surely(part, reads)}))
+        if not more:
+            return self._asked(A.Triples(()), None, "nothing to match")
         node, bound = more.pop(0)
         while more:  # next, always one that shares a variable, if there is one
             mine = set(node.columns)
@@ -285,11 +352,18 @@ class Incremental:
             bound |= other_bound
         return node
 
-    def windows_joined(self, leaves: list[WindowLeaf], stored: list[Relation | Picked], graph: bool) -> Node:
-        """Patterns over windows and stored relations joined, together with other queries if that can be."""
+    def _surely(self, part: A.Pattern, reads: Where) -> frozenset[A.Var]:
+        """The variables that a part binds in every solution."""
+        if isinstance(reads, StoredIn):
+            part = A.InGraph(reads.graph, part)
+        return certainly_bound(A.InWindow(reads, part) if isinstance(reads, str) else part)
+
+    def windows_joined(self, leaves: list[WindowLeaf], stored: list[Leaf], graph: bool) -> Node:
+        """Patterns over windows and facts joined, together with other queries if that can be."""
+        bringing = partial(bring, self.store, self.dictionary)
         if self.parameters is not None:
-            return JoinWindows(leaves, stored, graph, self.parameters)
-        return self.groups.reader(leaves, stored, graph, self.name)
+            return JoinWindows(leaves, stored, graph, self.parameters, bringing)
+        return self.groups.reader(leaves, stored, graph, self.name, bringing)
 
     def goes_by_stated_time(self, window: str) -> bool:
         """Whether the window goes by a time that events state themselves."""
@@ -312,21 +386,25 @@ class Incremental:
             else self.windows_joined([self.leaf(t, name)], [], graph=True)
             for name in self.query.dataset.windows
         ]
-        parts.append(Projected(self.stored_node(A.Triples((t,))), parts[0].columns))
+        parts.append(Projected(self.stored_pattern(t, None), parts[0].columns))
         columns = parts[0].columns
         return Operated(Distinct(columns), (United(tuple(parts)),), "merged graph")
 
-    def path(self, s: A.TermOrVar, path: A.Path, o: A.TermOrVar, window: str | None) -> Node:
-        """A property path over a window."""
-        assert window is not None
-        paths = Paths(lambda t: self.in_graph(t, window), self.expression, self.stored_node, self._fresh)
+    def path(self, s: A.TermOrVar, path: A.Path, o: A.TermOrVar, window: Where) -> Node:
+        """A property path over a window, or over stored triples."""
+        paths = Paths(lambda t: self.in_graph(t, window), self.expression, self._constant, self._fresh)
         node = paths.node(s, path, o)
         if node is None:
-            raise NotIncremental("a property path of any length over a window")
+            raise NotIncremental("a property path of any length")
         return node
 
-    def in_graph(self, t: A.TriplePattern, window: str) -> Node:
-        """A triple pattern over a window as a graph, whatever the dialect."""
+    def _constant(self, values: A.Values) -> Node:
+        return self._asked(values, None, "constants")
+
+    def in_graph(self, t: A.TriplePattern, window: Where) -> Node:
+        """A triple pattern over a window as a graph, whatever the dialect, or over stored triples."""
+        if not isinstance(window, str):
+            return self.stored_pattern(t, window)
         if window == MERGED:
             return self.merged(t)
         if not self.goes_by_stated_time(window):
@@ -347,8 +425,8 @@ class Incremental:
             raise NotIncremental("a join on several variables that may be unbound")
         return both
 
-    def conjuncts(self, pattern: A.Pattern, window: str | None) -> Iterable[tuple[A.Pattern, str | None]]:
-        """The parts of a conjunction, each with the window it reads."""
+    def conjuncts(self, pattern: A.Pattern, window: Where) -> Iterable[tuple[A.Pattern, Where]]:
+        """The parts of a conjunction, each with where it reads."""
         match pattern:
             case A.Join(left, right):
                 yield from self.conjuncts(left, window)
@@ -361,24 +439,14 @@ class Incremental:
                 pass
             case A.InGraph() if self.reads_windows(pattern, None):
                 raise NotIncremental("a window inside GRAPH")
+            case A.InGraph(NamedNode() | A.Var() as name, inner) if _only_joins(inner):
+                yield from self.conjuncts(inner, StoredIn(name))
             case _:
                 yield pattern, window
 
     def leaf(self, t: A.TriplePattern, window: str) -> WindowLeaf:
         stream, intervals = self.windows[window]
-        wanted: list[int | None] = []
-        columns: dict[str, int] = {}
-        equal: list[tuple[int, int]] = []
-        for position, term in enumerate((t.s, t.p, t.o)):
-            if isinstance(term, A.Var):
-                wanted.append(None)
-                if column(term) in columns:
-                    equal.append((columns[column(term)], position))
-                else:
-                    columns[column(term)] = position
-            else:
-                assert not isinstance(term, A.Param)
-                wanted.append(self.dictionary.encode(term))
+        wanted, columns, equal = self._positions(t, window)
         among = []
         if self.parameters is not None:
             known = {name: self.parameters.keys[i] for i, name in enumerate(self.parameters.columns[1:])}
@@ -386,7 +454,7 @@ class Incremental:
         return WindowLeaf(
             stream,
             intervals,
-            (wanted[0], wanted[1], wanted[2]),
+            wanted,
             columns,
             tuple(equal),
             window,
@@ -403,7 +471,7 @@ class Incremental:
             raise NotIncremental("an expression that is new at every report, or EXISTS inside an expression")
         return self.expressions.compile(expr, source.columns)
 
-    def filter(self, condition: A.Expr, inner: A.Pattern, window: str | None) -> Node:
+    def filter(self, condition: A.Expr, inner: A.Pattern, window: Where) -> Node:
         source, bound = self.pattern(inner, window), certainly_bound(inner)
         return self.where(condition, source, bound, visible_vars(inner), window)
 
@@ -413,7 +481,7 @@ class Incremental:
         source: Node,
         bound: frozenset[A.Var],
         outer: frozenset[A.Var],
-        window: str | None,
+        window: Where,
     ) -> Node:
         """The rows for which a condition holds; `outer` are the variables they may bind."""
         parts = list(_conjunction(condition))
@@ -445,7 +513,7 @@ class Incremental:
         source: Node,
         right: A.Pattern,
         bound: frozenset[A.Var],
-        window: str | None,
+        window: Where,
         *,
         keep: bool,
         word: str,
@@ -477,15 +545,13 @@ class Incremental:
             else Projected(united(found), source.columns)
         )
 
-    def minus(self, left: A.Pattern, right: A.Pattern, window: str | None) -> Node:
+    def minus(self, left: A.Pattern, right: A.Pattern, window: Where) -> Node:
         source = self.pattern(left, window)
         if not visible_vars(left) & visible_vars(right):
             return source
         return self.anti_join(source, right, certainly_bound(left), window, keep=False, word="minus")
 
-    def left_join(
-        self, left: A.Pattern, right: A.Pattern, condition: A.Expr | None, window: str | None
-    ) -> Node:
+    def left_join(self, left: A.Pattern, right: A.Pattern, condition: A.Expr | None, window: Where) -> Node:
         source, other = self.pattern(left, window), self.pattern(right, window)
         bound = frozenset(column(v) for v in certainly_bound(left))
         other_bound = frozenset(column(v) for v in certainly_bound(right))
@@ -501,7 +567,7 @@ class Incremental:
             found += [both, Operated(alone, (part, matched), "rows without a match")]
         return United(tuple(found))
 
-    def group(self, group: A.Group, window: str | None) -> Node:
+    def group(self, group: A.Group, window: Where) -> Node:
         source = self.pattern(group.pattern, window)
         specs = []
         for var, aggregate in group.aggregates:
@@ -527,7 +593,6 @@ class Incremental:
 
 DEEPEST_EXPRESSION = 100  # that is evaluated column by column, each operator calling its operands
 MERGED = "merged"  # the window of bare patterns, where the default graph is made of several things
-_NO_GRAPH = NamedNode("urn:kelda:nothing")  # in which nothing is stored
 NOT_PLAIN = (A.LeftJoin, A.Extend, A.Project, A.Group, A.Minus, A.Filter, A.Exists)
 
 
@@ -541,39 +606,25 @@ def _variables(pattern: A.Pattern) -> tuple[A.Var, ...]:
     return tuple(sorted(visible_vars(pattern)))
 
 
-def _window_of(part: A.Pattern, window: str | None) -> str | None:
-    return part.window if isinstance(part, A.InWindow) else window
+def _only_joins(pattern: A.Pattern) -> bool:
+    """Whether a pattern is made of triple patterns alone, some at least."""
+    if isinstance(pattern, A.Join):
+        return _only_joins(pattern.left) and _only_joins(pattern.right)
+    return isinstance(pattern, A.Triples) and bool(pattern.patterns)
 
 
-def _unwrapped(part: A.Pattern) -> A.Pattern:
-    return part.pattern if isinstance(part, A.InWindow) else part
-
-
-def _connected(patterns: list[A.Pattern]) -> list[A.Pattern]:
-    """Stored parts that share variables, joined: the store is asked once for each group. What shares none
-    stays apart: together they would be a product."""
-    groups: list[A.Pattern] = []
-    for pattern in patterns:
-        mine = visible_vars(pattern)
-        touching = [g for g in groups if visible_vars(g) & mine]
-        groups = [g for g in groups if not any(g is t for t in touching)]
-        groups.append(reduce(_joined, [*touching, pattern]))
-    return groups
-
-
-def _joined(left: A.Pattern, right: A.Pattern) -> A.Pattern:
-    if isinstance(left, A.Triples) and isinstance(right, A.Triples):
-        return A.Triples(left.patterns + right.patterns)
-    return A.Join(left, right)
-
-
-def _shared_columns(leaves: list[tuple[str, ...]]) -> set[str]:
-    seen: set[str] = set()
-    twice: set[str] = set()
-    for columns in leaves:
-        twice |= seen & set(columns)
-        seen |= set(columns)
-    return twice
+def predicates_of(pattern: A.Pattern) -> set[NamedNode] | None:
+    """The predicates that a stored pattern reads; None: it may read any."""
+    found: set[NamedNode] = set()
+    for node in nodes(pattern):
+        match node:
+            case A.TriplePattern(_, NamedNode() as predicate, _):
+                found.add(predicate)
+            case A.Link(NamedNode() as iri):
+                found.add(iri)
+            case A.TriplePattern() | A.NegatedSet() | A.Link() | A.Repeat() | A.InGraph(A.Var(), _):
+                return None  # a path of no length reads all terms of a graph
+    return found
 
 
 def _conjunction(expr: A.Expr) -> Iterable[A.Expr]:

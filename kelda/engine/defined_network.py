@@ -14,12 +14,14 @@ from kelda.engine.answer import Answer
 from kelda.engine.batch import Batch, DefinedBatch
 from kelda.engine.by_definition import Definition
 from kelda.engine.clock import FOREVER, NEVER
+from kelda.engine.mirror import Mirror
 from kelda.engine.network import KeptNetwork, Network
 from kelda.engine.nodes import Step
 from kelda.engine.stopped import EVERYBODYS
 from kelda.engine.stream_rows import NO_ROWS, StreamRows
 from kelda.engine.window import Element
 from kelda.rdf.dictionary import Dictionary
+from kelda.store.moments import of_instant
 
 MOST_TERMS = 1 << 14  # that are remembered
 
@@ -71,8 +73,9 @@ class DefinedNetwork(Network):
 
     rebuilds = False
 
-    def __init__(self, definition: Definition, elements: Elements, reason: str) -> None:
-        self.definition, self._elements, self.reason = definition, elements, reason
+    def __init__(self, definition: Definition, elements: Elements, mirror: Mirror, reason: str) -> None:
+        self.definition, self._elements, self._mirror, self.reason = definition, elements, mirror, reason
+        self._stored = mirror.position  # where the stored graphs were when they were looked at last
         self.name, self.query = definition.name, definition.query
         self._visited = NEVER  # all instants up to here have been
 
@@ -93,6 +96,10 @@ class DefinedNetwork(Network):
                 instant = min(next(iter(came), FOREVER), self.definition.next_instant(visited))
                 if instant > step.until:
                     break
+                self._mirror.move(min(of_instant(instant), step.moment))
+                if self._mirror.position != self._stored:
+                    self._stored = self._mirror.position
+                    self.definition.stored_changed()
                 said += self.definition.visit(instant, came.pop(instant, []), step.budget)
                 visited = instant
         except EVERYBODYS:
@@ -116,9 +123,6 @@ class DefinedNetwork(Network):
 
     def add_stream(self, iri: str) -> None:
         self.definition.open_windows(iri)
-
-    def stored_changed(self, now: int, known: set[int]) -> None:
-        self.definition.stored_changed()
 
     def pause(self, name: str, paused: bool, now: int) -> None:
         self.definition.paused = paused

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from pyoxigraph import NamedNode
+from pyoxigraph import NamedNode, Quad
 
+from kelda.engine.absorb import Absorb
 from kelda.engine.answer import Answer
 from kelda.engine.batch import Batch
 from kelda.engine.builder import Builder
@@ -31,7 +32,9 @@ from kelda.lang.deep import roomy
 from kelda.lang.params import Prepared
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
-from kelda.rdf.graphstore import GraphStore
+from kelda.store.changes import Changes, changes_of, cleared
+from kelda.store.moments import behind
+from kelda.store.store import Store
 
 
 class IncrementalEvaluator:
@@ -42,12 +45,13 @@ class IncrementalEvaluator:
         self,
         *,
         t0: int = 0,
-        store: GraphStore | None = None,
+        store: Store | None = None,
         memory_limit: int | None = None,
         by_definition: bool = False,
     ) -> None:
-        self.store = GraphStore() if store is None else store
         self.dictionary = Dictionary()
+        self.store = Store(dictionary=self.dictionary) if store is None else store
+        self.made: list[Changes] = []  # of stored graphs, for whoever makes them last
         self.input = Input(self.dictionary)
         self.registry = Registry(Builder(self.input, self.store, t0), by_definition)
         self.running = Running(self.registry, self.input, memory_limit)
@@ -55,9 +59,12 @@ class IncrementalEvaluator:
 
     # -------------------------------------------------------------------- queries
 
-    def add_stream(self, iri: str, *, lateness: int = 0, from_start: bool = False) -> None:
-        """Declare a stream. `from_start`: the clock waits for it even before its first element."""
-        self.registry.add_stream(iri, lateness, from_start)
+    def add_stream(
+        self, iri: str, *, lateness: int = 0, from_start: bool = False, absorb: Absorb | None = None
+    ) -> None:
+        """Declare a stream. `from_start`: the clock waits for it even before its first element. `absorb`: its
+        elements become stored facts."""
+        self.registry.add_stream(iri, lateness, from_start, absorb)
 
     def drop_stream(self, iri: str) -> None:
         """Forget a stream that no query reads. The clock does not wait for it any more."""
@@ -107,9 +114,28 @@ class IncrementalEvaluator:
         """A query has failed: it answers nothing any more, but is still registered."""
         self.registry.stop(name, why)
 
-    def stored_changed(self) -> None:
-        """The stored graphs have changed: queries see that from their next report on."""
-        self.running.stored_changed()
+    # -------------------------------------------------------------------- stored graphs
+
+    @property
+    def next_moment(self) -> int:
+        """The moment of an update that is carried out now."""
+        return behind(self.now, self.store.latest)
+
+    def change(self, changes: Changes) -> list[Batch]:
+        """Carry out an update; what live queries say to it. Others see it from the next instant on."""
+        made = self.store.apply(changes)
+        if not len(made):
+            return []
+        self.made.append(made)
+        return self.running.updated(int(made.moment[-1]))
+
+    def load(self, quads: Iterable[Quad]) -> list[Batch]:
+        """Add quads to the stored graphs."""
+        return self.change(changes_of(quads, self.store.dictionary, self.next_moment))
+
+    def clear(self, graph: int) -> list[Batch]:
+        """Empty a stored graph."""
+        return self.change(cleared(self.store.view(), graph, self.next_moment))
 
     # -------------------------------------------------------------------- looking
 
@@ -212,7 +238,15 @@ class IncrementalEvaluator:
             return []
         if self.on_step is not None:
             self.on_step(step)
+        if self.input.absorbing:
+            self._absorb(self.input.absorbed(step.rows, step.until))
         return self.running.step(step)
+
+    def _absorb(self, changes: Changes) -> None:
+        self.store.know(self.dictionary, changes)
+        made = self.store.apply(changes)
+        if len(made):
+            self.made.append(made)
 
     def retake(self, until: int, rows: Mapping[str, StreamRows]) -> None:
         """Take a step again that was taken and answered before."""

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from pyoxigraph import NamedNode
 
+from kelda.engine.absorb import Absorb, Absorbing
 from kelda.engine.budget import Budget
 from kelda.engine.clock import NEVER, Clock
 from kelda.engine.deltas import Ids
@@ -21,6 +23,8 @@ from kelda.errors import UsageError
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary, Entries
 from kelda.rdf.event import Event
+from kelda.rdf.ids import DEFAULT_GRAPH
+from kelda.store.changes import Changes
 
 Columns = tuple[Ids, ...]  # s, p, o, time, event
 TIME = 3
@@ -80,6 +84,7 @@ class KeptInput:
     arrival: int
     now: int
     entries: Entries | None
+    late_facts: dict[str, Pending]
 
 
 class Input:
@@ -89,6 +94,8 @@ class Input:
 
     def __init__(self, dictionary: Dictionary) -> None:
         self.dictionary = dictionary
+        self.absorbing: dict[str, Absorbing] = {}
+        self.late_facts: dict[str, Pending] = {}  # late elements that are absorbed all the same
         self.clock = Clock()
         self.late: dict[str, int] = {}
         self.pending: dict[str, Pending] = {}
@@ -97,16 +104,25 @@ class Input:
         self._arrival = 0
         self._begin = NEVER  # where time begins
 
-    def add_stream(self, iri: str, lateness: int, from_start: bool) -> None:
+    def add_stream(self, iri: str, lateness: int, from_start: bool, absorb: Absorb | None = None) -> None:
         """Declare a stream."""
         self.clock.add(iri, lateness, from_start)
         self.late[iri] = 0
         self.pending[iri] = Pending()
+        if absorb is not None:
+            encode = self.dictionary.encode
+            graph = DEFAULT_GRAPH if absorb.graph is None else encode(NamedNode(absorb.graph))
+            named = None if absorb.predicates is None else sorted(absorb.predicates)
+            predicates = None if named is None else np.array([encode(NamedNode(p)) for p in named], np.int64)
+            self.absorbing[iri] = Absorbing(graph, predicates)
+            self.late_facts[iri] = Pending()
 
     def drop_stream(self, iri: str) -> None:
         """Forget a stream, with what waits on it."""
         self.clock.drop(iri)
         del self.late[iri], self.pending[iri]
+        if self.absorbing.pop(iri, None) is not None:
+            del self.late_facts[iri]
 
     # -------------------------------------------------------------------- taking
 
@@ -153,6 +169,10 @@ class Input:
                 late = ~fine
                 events = len(np.unique(event[late])) if stands_for is None else int(stands_for[late].sum())
                 self.late[stream] += events
+                if stream in self.absorbing:  # it is in no window, but a fact: from the next instant on
+                    later = np.maximum(closed, self.now)[late] + 1
+                    parts = (s[late], p[late], o[late], later, event[late])
+                    self.late_facts[stream].parts.append(parts)
                 s, p, o, time, event = (a[fine] for a in (s, p, o, time, event))
         if not len(time):
             return
@@ -201,6 +221,17 @@ class Input:
         self.steps += 1
         return Step(self.steps, closed, rows, budget, since)
 
+    def absorbed(self, rows: Mapping[str, StreamRows], until: int) -> Changes:
+        """What the elements of a step add to stored graphs."""
+        parts = []
+        for stream, absorbing in self.absorbing.items():
+            late = self.late_facts[stream].release(until)
+            parts += [absorbing.changes(some) for some in (rows.get(stream, NO_ROWS), late) if len(some)]
+        together = Changes.concat([part for part in parts if len(part)])
+        if falls(together.moment):
+            return together.select(np.argsort(together.moment, kind="stable"))
+        return together
+
     def again(self, until: int, rows: Mapping[str, StreamRows], budget: Budget) -> Step:
         """A step that was taken before."""
         self.steps += 1
@@ -215,9 +246,12 @@ class Input:
     def snapshot(self) -> KeptInput:
         """To go on from here elsewhere."""
         pending = {stream: waits.snapshot() for stream, waits in self.pending.items()}
-        ids = [column for waits in pending.values() for part in waits.parts for column in part[:3]]
+        late = {stream: waits.snapshot() for stream, waits in self.late_facts.items()}
+        waiting = [*pending.values(), *late.values()]
+        ids = [column for waits in waiting for part in waits.parts for column in part[:3]]
         entries = self.dictionary.entries_of(np.concatenate(ids)) if ids else None
-        return KeptInput(self.clock.snapshot(), dict(self.late), pending, self._arrival, self.now, entries)
+        clock = self.clock.snapshot()
+        return KeptInput(clock, dict(self.late), pending, self._arrival, self.now, entries, late)
 
     def restore(self, kept: KeptInput) -> None:
         """Go on from there, with the same streams."""
@@ -225,3 +259,4 @@ class Input:
             self.dictionary.add_entries(kept.entries)
         self.clock, self.late, self._arrival, self.now = kept.clock, kept.late, kept.arrival, kept.now
         self.pending |= kept.pending
+        self.late_facts |= kept.late_facts

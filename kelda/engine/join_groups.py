@@ -1,6 +1,6 @@
 """Queries of different shape that contain one join group share its node: rows, indexes and results.
 
-A group is the patterns over windows that a query joins, with their constants, windows and stored sub-queries;
+A group is the patterns over windows that a query joins, with their constants, windows and facts;
 the names of variables do not matter, nor does the order of the patterns. The node computes once per step,
 and each query reads it through a `JoinReader`, under its own names and with its own filters.
 
@@ -10,16 +10,14 @@ since it was made; who comes later makes a new one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakSet
 
-from kelda.engine.deltas import Deltas
+from kelda.engine.deltas import Deltas, Ids
 from kelda.engine.expressions import Compiled
 from kelda.engine.nodes import JoinWindows, Node, Step, WindowLeaf
-from kelda.engine.relations import Picked, Relation
-from kelda.lang import algebra as A
-from kelda.lang.walk import transform
+from kelda.engine.window_join import Leaf
 
 Key = tuple[object, ...]
 
@@ -77,16 +75,22 @@ class JoinGroups:
         self._open: dict[Key, JoinGroup] = {}
 
     def reader(
-        self, leaves: Sequence[WindowLeaf], stored: Sequence[Relation | Picked], graph: bool, query: str
+        self,
+        leaves: Sequence[WindowLeaf],
+        stored: Sequence[Leaf],
+        graph: bool,
+        query: str,
+        bring: Callable[[Ids], None],
     ) -> JoinReader:
-        """The join of some patterns and relations, for a query: that of an equal group, if there is one."""
+        """The join of some patterns over windows and facts, for a query: that of an equal group, if there is
+        one."""
         leaves = sorted(leaves, key=_pattern)
         names: dict[str, int] = {}
         described = [_described(leaf, names) for leaf in leaves]
-        relations = [_asked(r, names) for r in stored]
-        key: Key = (graph, *described, *relations)
+        facts = [_facts(leaf, names) for leaf in stored]
+        key: Key = (graph, *described, *facts)
         if key not in self._open:
-            self._open[key] = JoinGroup(JoinWindows(leaves, list(stored), graph))
+            self._open[key] = JoinGroup(JoinWindows(leaves, list(stored), graph, bring=bring))
         return JoinReader(self._open[key], tuple(names), query)
 
     def close(self) -> None:
@@ -115,18 +119,8 @@ def _number(name: str, names: dict[str, int]) -> int:
     return names.setdefault(name, len(names))
 
 
-def _asked(relation: Relation | Picked, names: dict[str, int]) -> Key:
-    """What a relation asks of the stored graphs, its variables by number. (What it holds may change.)"""
-    if isinstance(relation, Picked):  # of the queries of one shape
-        return (id(relation),)
-    columns = tuple(_number(c, names) for c in relation.columns)
-    hidden: dict[str, int] = {}
-
-    def by_number(node: object) -> object:
-        if not isinstance(node, A.Var):
-            return node
-        if node.name in relation.columns:
-            return A.Var(f"{names[node.name]}")
-        return A.Var(f"hidden{_number(node.name, hidden)}")
-
-    return (columns, transform(relation.pattern, by_number), relation.dataset)
+def _facts(leaf: Leaf, names: dict[str, int]) -> Key:
+    """The facts that a leaf reads, its variables by number."""
+    assert leaf.facts is not None
+    columns = tuple(_number(c, names) for c in leaf.columns)
+    return (leaf.facts.table, leaf.facts.s, leaf.facts.o, leaf.places, columns)

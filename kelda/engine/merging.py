@@ -2,8 +2,8 @@
 
 In C-SPARQL the default graph is the stored one and the windows, merged. Where nothing is stored there,
 patterns read the window as any other. A network that was made so is made anew when something is stored: as
-one that merges, with the rows that are in its windows, and with what was stored before. It is then where the
-old one was, and goes on from there.
+one that merges, with the rows that are in its windows. It is then where the old one was, and goes on from
+there.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kelda.engine.compile import Incremental
-from kelda.engine.deltas import Ids
 from kelda.engine.join_groups import JoinGroups
-from kelda.engine.nodes import JoinWindows, Node, Projected, Step, Stored, WindowLeaf
+from kelda.engine.nodes import JoinWindows, Node, Projected, Step, WindowLeaf
 from kelda.engine.top import Top
-from kelda.lang import algebra as A
 
 
 def alone(compiler: Incremental, top: Top | None) -> Alone | None:
@@ -30,30 +28,24 @@ class Alone:
     compiler: Incremental
     top: Top | None
 
-    @property
-    def is_wrong(self) -> bool:
-        """Whether something is stored beside the window by now."""
-        return not self.compiler.nothing_beside()
+    def is_wrong(self, moment: int) -> bool:
+        """Whether something is stored beside the window by a moment."""
+        return not self.compiler.nothing_beside(moment)
 
     def merged(self, old: Node, at: Step) -> Node:
         """The root of a network that merges, for the one of `old`; `at` is where that is."""
-        stored: dict[A.Pattern, Ids] = {}
         leaves: dict[tuple[object, ...], tuple[JoinWindows, int]] = {}
         for node in nodes_of(old):
-            relations = [node.relation] if isinstance(node, Stored) else []
             if isinstance(node, JoinWindows):
-                relations = node.relations
                 leaves |= {_pattern(leaf): (node, i) for i, leaf in enumerate(node.windows)}
-            stored |= {relation.pattern: relation.rows for relation in relations}
         compiler = self.compiler
-        compiler.merges, compiler.before, compiler.groups = True, stored, JoinGroups()
+        compiler.merges, compiler.groups, compiler.since = True, JoinGroups(), at.moment
         root = compiler.compile() if self.top is None else compiler.compile_top(self.top)
-        compiler.before = None
         if root.columns != old.columns:
             root = Projected(root, old.columns)
         for node in nodes_of(root):
             if isinstance(node, JoinWindows):
-                node.seed([leaves[_pattern(leaf)] for leaf in node.windows], at.until)
+                node.seed([leaves[_pattern(leaf)] for leaf in node.windows])
         for node in inputs_first(root):  # what its rows amount to was told by the old one
             node.step(at)
         return root

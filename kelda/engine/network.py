@@ -14,7 +14,7 @@ from kelda.engine.batch import AnswerBatch, Batch
 from kelda.engine.first_report import FirstReports
 from kelda.engine.memory import Count
 from kelda.engine.merging import Alone, inputs_first, nodes_of
-from kelda.engine.nodes import JoinWindows, Node, Step, Stored
+from kelda.engine.nodes import Node, Step
 from kelda.engine.open_windows import Window
 from kelda.engine.report import When
 from kelda.engine.reporter import Reporter, SharedReporter
@@ -24,6 +24,8 @@ from kelda.lang import algebra as A
 from kelda.lang.deep import SHALLOW
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary
+from kelda.store.moments import of_instant
+from kelda.store.store import Store
 
 
 @wire.plain
@@ -84,17 +86,18 @@ class Network:
     def add_stream(self, iri: str) -> None:
         """There is one more stream."""
 
-    def merged(self, at: Step) -> Node | None:
-        """A root to go on with where the network is wrong by now: it took for granted that nothing is stored
-        beside a window. `at` is where it is."""
+    @property
+    def is_live(self) -> bool:
+        """Whether it reads stored graphs alone, and tells how they change."""
+        return not self.query.windows
+
+    def merged(self, at: Step, moment: int) -> Node | None:
+        """A root to go on with where the network is wrong by a moment: it took for granted that nothing is
+        stored beside a window. `at` is where it is."""
         return None
 
     def made_anew(self, root: Node) -> None:
         """Go on with another root."""
-        raise NotImplementedError
-
-    def stored_changed(self, now: int, known: set[int]) -> None:
-        """Stored graphs have changed at `now`; nodes that are `known` to know it know it."""
         raise NotImplementedError
 
     def pause(self, name: str, paused: bool, now: int) -> None:
@@ -148,8 +151,8 @@ class NodeNetwork(Network):
         """The same for an equal query."""
         return replace(self, name=name, reporter=self.reporter.shared())
 
-    def merged(self, at: Step) -> Node | None:
-        if self.alone is None or not self.alone.is_wrong:
+    def merged(self, at: Step, moment: int) -> Node | None:
+        if self.alone is None or not self.alone.is_wrong(moment):
             return None
         return self.alone.merged(self.root, at)
 
@@ -186,16 +189,16 @@ class NodeNetwork(Network):
         self.reporter.budget = step.budget
         for node in self.first:
             node.step(step)
-        return self.reporter.step(self.root.step(step), step.until)
+        if not self.is_live:
+            return self.reporter.step(self.root.step(step), step.until)
+        self.reporter.starts_after(step.since)
+        sent = self.reporter.step(self.root.step(step), step.until)
+        if step.update is not None:  # the instant behind it is still to come
+            self.reporter.starts_after(step.since)
+        return sent
 
     def batch(self, sent: Sent, dictionary: Dictionary) -> Batch:
         return AnswerBatch(self.who, self.query, self.names, sent, dictionary)
-
-    def stored_changed(self, now: int, known: set[int]) -> None:
-        for node in self.nodes:
-            if isinstance(node, Stored | JoinWindows) and id(node) not in known:
-                known.add(id(node))
-                node.change(now)
 
     def pause(self, name: str, paused: bool, now: int) -> None:
         if paused and not self.reporter.paused:
@@ -238,6 +241,7 @@ class SharedNetwork(NodeNetwork):
     reporter: SharedReporter
     parameters: Parameters = field(kw_only=True)
     first_reports: FirstReports = field(kw_only=True)
+    store: Store = field(kw_only=True)
 
     @property
     def names(self) -> list[str]:
@@ -245,11 +249,8 @@ class SharedNetwork(NodeNetwork):
 
     def step(self, step: Step) -> Sent:
         self.first_reports.take(step.rows, step.until)
+        self.reporter.stored_changed = self.store.latest > of_instant(step.since)
         return super().step(step)
-
-    def stored_changed(self, now: int, known: set[int]) -> None:
-        super().stored_changed(now, known)
-        self.reporter.stored_changed(now)
 
     def pause(self, name: str, paused: bool, now: int) -> None:
         number = self.parameters.numbers[name]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kelda.engine.aside import Aside
 from kelda.engine.budget import NO_LIMIT, Budget, Limited
 from kelda.engine.clock import FOREVER, NEVER
 from kelda.engine.deltas import Deltas, Ids, Operator
@@ -16,13 +15,13 @@ from kelda.engine.expressions import Compiled
 from kelda.engine.intervals import Intervals
 from kelda.engine.intervals_kernels import matching
 from kelda.engine.ownership import Owner
-from kelda.engine.relations import Picked, Relation, compared
 from kelda.engine.sharing import Parameters
 from kelda.engine.stream_rows import NO_ROWS, StreamRows
 from kelda.engine.waiting import Waiting
 from kelda.engine.window_join import Leaf, NewRows, WindowJoin
 from kelda.plan.shape import QUERY
 from kelda.rdf.keyset import KeySet
+from kelda.store.moments import of_instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,12 @@ class Step:
     rows: Mapping[str, StreamRows]
     budget: Budget = NO_LIMIT
     since: int = NEVER  # the instants before were in the steps before
+    update: int | None = None  # the moment of an update, if it is a step for that alone
+
+    @property
+    def moment(self) -> int:
+        """Up to which the changes of stored graphs are seen."""
+        return of_instant(self.until) if self.update is None else self.update
 
 
 class Node:
@@ -66,17 +71,6 @@ class Node:
     def advance(self, step: Step) -> Deltas:
         raise NotImplementedError
 
-    def change(self, now: int) -> None:
-        """The stored graphs have changed at `now`; one that fails at it has failed."""
-        try:
-            self.refresh(now)
-        except Exception as error:
-            self._failed = error
-            raise
-
-    def refresh(self, now: int) -> None:
-        """What to do then: nothing, where nothing stored is read."""
-
     @property
     def inputs(self) -> tuple[Node, ...]:
         """The nodes it reads."""
@@ -97,8 +91,7 @@ class WindowLeaf:
     """A triple pattern over a window: which rows match, and which columns they give.
 
     `wanted` has the id that each of s, p, o must have, or None; `columns` the position of each variable;
-    `equal` pairs of positions that hold one variable twice. A row that has no partner among the stored rows
-    is set aside."""
+    `equal` pairs of positions that hold one variable twice."""
 
     stream: str
     intervals: Intervals
@@ -108,21 +101,17 @@ class WindowLeaf:
     window: str = ""  # its name in the query
     among: list[tuple[int, KeySet]] = field(default_factory=list)  # positions that must hold one of many ids
     owner: Owner | None = None  # if the query is spread over shards
-    partners: list[tuple[int, KeySet]] = field(default_factory=list)  # columns that stored rows have, too
-    aside: Aside = field(init=False)
     waiting: Waiting = field(init=False)
     open_rows: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
     open_units: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __post_init__(self) -> None:
         self.waiting = Waiting(self.intervals, len(self.columns))
-        self.aside = Aside(len(self.columns))
         self._positions = tuple(self.columns.values())
-        self._places = np.array(self._positions, np.int64)
         self._wanted = np.array([w or 0 for w in self.wanted], np.int64)
         self._given = np.array([w is not None for w in self.wanted], np.bool_)
 
-    def match(self, rows: StreamRows, step: Step) -> tuple[Ids, Ids]:
+    def match(self, rows: StreamRows) -> tuple[Ids, Ids]:
         """(units, values) of the rows of a step that match."""
         parts = (rows.s, rows.p, rows.o)
         which = matching(*parts, self._wanted, self._given)
@@ -132,57 +121,19 @@ class WindowLeaf:
             which = which[keys.holds(parts[position][which])]
         if self.owner is not None:
             which = which[self.owner.mine(self.columns, parts, which)]
-        units: Ids | None = None
-        if self.partners and len(which):
-            units = self.intervals.units(rows)
-            least = self.intervals.least(step.until)
-            for column, keys in self.partners:
-                place = self._positions[column]
-                which = self.aside.split(which, keys, place, parts, units, self._places, step.number, least)
         values = np.empty((len(self.columns), len(which)), np.int64)
         if not len(which):
             return which, values
-        if units is None:
-            units = self.intervals.units(rows)
+        units = self.intervals.units(rows)
         for i, position in enumerate(self._positions):
             parts[position].take(which, out=values[i], mode="clip")
         return units.take(which), values
-
-    def back(self, now: int) -> tuple[Ids, NewRows]:
-        """The rows that were set aside and have a partner now: those that are in the window after `now`, with
-        the steps in which they came. Those that will enter wait with the others."""
-        steps, units, values = self.aside.back(self._has_partners)
-        inside, rows, waiting = self._placed(units, values, now)
-        self.waiting.take_back(*waiting)
-        return steps[inside], rows
-
-    def set_aside(self, now: int) -> tuple[NewRows, tuple[Ids, Ids]]:
-        """All rows that are set aside: those in the window after `now`, and those that will enter."""
-        _, units, values = self.aside.all()
-        _, rows, waiting = self._placed(units, values, now)
-        return rows, waiting
-
-    def _placed(
-        self, units: Ids, values: Ids, now: int
-    ) -> tuple[NDArray[np.bool_], NewRows, tuple[Ids, Ids]]:
-        """Of some rows, which are in the window after `now`; these; and (units, values) of those that will
-        enter."""
-        enter, leave = self.intervals.now_of(units)
-        inside = (enter < FOREVER) & (enter < leave) & (leave > now)
-        rows = NewRows(0, values[:, inside], enter[inside], leave[inside], units[inside])
-        return inside, rows, (units[enter == FOREVER], values[:, enter == FOREVER])
 
     def begin_with(self, rows: NewRows) -> None:
         """These are the rows of the window: some may be without an end yet."""
         if self.intervals.ends_later:
             self.open_rows = np.flatnonzero(rows.leave == FOREVER)
             self.open_units = _units(rows)[self.open_rows]
-
-    def _has_partners(self, units: Ids, values: Ids) -> NDArray[np.bool_]:
-        fits = np.ones(len(units), np.bool_)
-        for column, keys in self.partners:
-            fits &= keys.holds(values[column])
-        return fits
 
 
 class JoinWindows(Node):
@@ -191,13 +142,15 @@ class JoinWindows(Node):
     def __init__(
         self,
         windows: list[WindowLeaf],
-        stored: list[Relation | Picked],
+        stored: list[Leaf],
         graph: bool,
         parameters: Parameters | None = None,
+        bring: Callable[[Ids], None] = lambda ids: None,
     ) -> None:
+        """`bring` is told the ids of what is found: some are of stored terms."""
         super().__init__()
         leaves = [Leaf(tuple(w.columns), graph=graph) for w in windows]
-        leaves += [Leaf(relation.columns, stored=relation.rows) for relation in stored]
+        leaves += stored
         # Of the parameters' columns, those that are compared here.
         self._compared: list[int] = []
         if parameters is not None:
@@ -211,82 +164,29 @@ class JoinWindows(Node):
             leaves.append(Leaf(names, stored=np.zeros((len(names), 0), np.int64)))
         self.windows = windows
         self.parameters = parameters
-        self._stored = stored
-        # Per stored relation, the values of the columns that windows have too: a row of a window with none
-        # of them is set aside.
-        self._values: list[dict[int, KeySet]] = [{} for _ in stored]
-        for relation, values in zip(stored, self._values, strict=True):
-            for i, name in enumerate(relation.columns):
-                for window in (w for w in windows if name in w.columns):
-                    if window.intervals.places_later:
-                        at = tuple(window.columns).index(name)
-                        window.partners.append((at, values.setdefault(i, KeySet())))
-            _note(values, relation.rows)
         # Per leaf and class of queries that was let in, the first row that it may see.
         self._since = np.zeros((len(leaves), 0), np.int64)
         self._admitted = np.zeros(0, np.int64)  # in which step each of them was
         self.join = WindowJoin(leaves)
+        self._bring = bring if stored else None
         self.columns = (*self.join.columns, QUERY) if self._routes else self.join.columns
-        if parameters is not None:
-            parameters.readers.append(self._pick)
 
     def require(self, condition: Compiled) -> None:
         """Only results for which the condition holds."""
-        self.join.conditions.append(condition.holds)
 
-    def _pick(self, constants: Ids) -> None:
-        """More queries come: the stored rows that their constants pick."""
-        assert self.parameters is not None
-        places = {name: i for i, name in enumerate(self.parameters.columns[1:])}
-        for i, relation in enumerate(self._stored):
-            if isinstance(relation, Picked):
-                rows = relation.more(constants[[places[name] for name in relation.constants]])
-                self.join.add_stored(len(self.windows) + i, rows)
-                _note(self._values[i], rows)
+        def holds(found: Deltas) -> NDArray[np.bool_]:
+            if self._bring is not None:
+                self._bring(found.values)
+            return condition.holds(found)
 
-    def refresh(self, now: int) -> None:
-        """The stored graphs have changed: the relations do after `now`.
+        self.join.conditions.append(holds)
 
-        If they do, the rows are joined anew, those with them that were set aside and have a partner now. What
-        came of it up to `now` was told, so the difference is told after it."""
-        first = len(self.windows)
-        stored = [_changed(self.join.rows_of(first + i), r.again(), now) for i, r in enumerate(self._stored)]
-        if all(s is None for s in stored):
-            return
-        old, join = self.join, WindowJoin([_emptied(leaf) for leaf in self.join.leaves])
-        join.conditions = old.conditions
-        for i in range(first, len(old.leaves)):
-            changed = stored[i - first] if i - first < len(stored) else None
-            rows = old.rows_of(i) if changed is None else changed
-            join.add_stored(i, rows.values, rows.enter, rows.leave)
-            if changed is not None:
-                _note(self._values[i - first], rows.values)
-        begins, batches = old.oldest_rows, []
-        for i, window in enumerate(self.windows):
-            steps, back = window.back(now)
-            rows = _merged(old.rows_of(i), back, i)
-            batches.append(rows)
-            # Who was let in later sees none from before: of the old rows by number, of the others by step.
-            self._since[i] = np.maximum(self._since[i] - begins[i], 0) + steps.searchsorted(self._admitted)
-            window.begin_with(rows)
-        join.add(batches)
-        self.join = join
-        join.told(now, None if self.parameters is None else self._bound)
-
-    @property
-    def relations(self) -> list[Relation]:
-        """The stored relations that are here with all their rows."""
-        return [relation for relation in self._stored if isinstance(relation, Relation)]
-
-    def seed(self, places: list[tuple[JoinWindows, int]], now: int) -> None:
+    def seed(self, places: list[tuple[JoinWindows, int]]) -> None:
         """Begin with the rows that leaves of other joins have, for the same patterns and windows."""
         batches = []
         for i, (window, (other, place)) in enumerate(zip(self.windows, places, strict=True)):
-            theirs = other.windows[place]
-            aside, waiting = theirs.set_aside(now)
-            rows = _merged(other.join.rows_of(place), aside, i)
-            window.waiting.take_back(*theirs.waiting.all())
-            window.waiting.take_back(*waiting)
+            rows = replace(other.join.rows_of(place), leaf=i)
+            window.waiting.take_back(*other.windows[place].waiting.all())
             window.begin_with(rows)
             batches.append(rows)
         self.join.add(batches)
@@ -334,14 +234,14 @@ class JoinWindows(Node):
                 known = leave < FOREVER
                 self.join.settle(i, window.open_rows[known], leave[known])
                 window.open_rows, window.open_units = window.open_rows[~known], window.open_units[~known]
-            units, values = window.match(rows, step)
+            units, values = window.match(rows)
             if not len(units) and not len(window.waiting):
                 continue
             values, enter, leave, units = window.waiting.step(units, values)
             if len(enter):
                 batches.append(NewRows(i, values, enter, leave, units))
                 owners.append((window, units, leave))
-        if batches:
+        if self.join.reach(step.moment) or batches:
             for (window, units, leave), first in zip(owners, self.join.add(batches), strict=True):
                 # Of rows in their order, only the last may be without an end yet.
                 if leave[-1] == FOREVER and window.intervals.ends_later:
@@ -353,8 +253,12 @@ class JoinWindows(Node):
         if self._routes:
             assert self.parameters is not None
             step.budget.check(BYTES_A_ROUTE * self.join.standing * len(self.parameters))
-            return self.join.routed(step.until, self._bound, QUERY)
-        return self.join.results(step.until, None if self.parameters is None else self._bound)
+            found = self.join.routed(step.until, self._bound, QUERY)
+        else:
+            found = self.join.results(step.until, None if self.parameters is None else self._bound)
+        if self._bring is not None:
+            self._bring(found.values)
+        return found
 
     @property
     def nbytes(self) -> int:
@@ -363,39 +267,11 @@ class JoinWindows(Node):
     def say(self) -> str:
         lines = [f"join of {len(self.join.leaves)} leaves by intervals"]
         for i, leaf in enumerate(self.join.leaves):
-            kind = "window" if leaf.stored is None else "stored"
+            kind = "facts" if leaf.facts is not None else "window" if leaf.stored is None else "stored"
             line = f"    leaf {i} ({kind}: {' '.join('?' + c for c in leaf.columns) or 'no variables'})"
             probed = ", ".join(f"{other} (~{matches:.3g} rows)" for other, matches in self.join.order[i])
             lines.append(line + (f": a new row probes {probed}" if probed and leaf.stored is None else ""))
         return "\n".join(lines)
-
-
-class Stored(Node):
-    """A stored sub-query: there from the beginning, and asked again (`again`) when stored graphs change."""
-
-    def __init__(self, relation: Relation) -> None:
-        super().__init__()
-        self.columns, self.relation = relation.columns, relation
-        self._news = self._signed(relation.rows, NEVER, 1)
-
-    def refresh(self, now: int) -> None:
-        """The stored graphs have changed: what differs is new after `now`."""
-        changes = [
-            self._signed(self.relation.rows, now + 1, -1),
-            self._signed(self.relation.again(), now + 1, 1),
-        ]
-        self._news = Deltas.concat([self._news, *changes], self.columns).consolidated()
-
-    def _signed(self, rows: Ids, time: int, sign: int) -> Deltas:
-        size = rows.shape[1]
-        return Deltas(self.columns, np.full(size, time), np.full(size, sign), rows)
-
-    def advance(self, step: Step) -> Deltas:
-        news, self._news = self._news, Deltas.empty(self.columns)
-        return news
-
-    def say(self) -> str:
-        return f"stored relation of {self.relation.rows.shape[1]} rows"
 
 
 class Filtered(Node):
@@ -506,49 +382,8 @@ class Operated(Node):
         return self._words
 
 
-def _changed(rows: NewRows, now_there: Ids, now: int) -> NewRows | None:
-    """The rows of a stored leaf when those that are `now_there` are to be there after `now`; None if they are
-    already. Those that have gone come first: rows of a leaf leave in their order."""
-    lasting = np.flatnonzero(rows.leave == FOREVER)
-    stay, came = compared(rows.values[:, lasting], now_there)
-    if stay.all() and not came.shape[1]:
-        return None
-    seen = rows.enter <= now
-    going = np.concatenate([np.flatnonzero((rows.leave < FOREVER) & (rows.leave > now)), lasting[~stay]])
-    going, staying = going[seen[going]], lasting[stay]
-    after = np.full(came.shape[1], now + 1)
-    return NewRows(
-        rows.leaf,
-        np.concatenate([rows.values[:, going], rows.values[:, staying], came], axis=1),
-        np.concatenate([rows.enter[going], rows.enter[staying], after]),
-        np.concatenate([np.full(len(going), now + 1), np.full(len(staying) + len(after), FOREVER)]),
-    )
-
-
-def _emptied(leaf: Leaf) -> Leaf:
-    """A leaf without its stored rows."""
-    return leaf if leaf.stored is None else replace(leaf, stored=leaf.stored[:, :0])
-
-
 def _units(rows: NewRows) -> Ids:
     return rows.enter if rows.unit is None else rows.unit
-
-
-def _merged(rows: NewRows, more: NewRows, leaf: int) -> NewRows:
-    """Rows of a window and others that came between them, in the order in which they came."""
-    order = np.argsort(np.concatenate([_units(rows), _units(more)]), kind="stable")
-    values = np.concatenate([rows.values, more.values], axis=1)[:, order]
-    enter, leave, units = (
-        np.concatenate([a, b])[order]
-        for a, b in ((rows.enter, more.enter), (rows.leave, more.leave), (_units(rows), _units(more)))
-    )
-    return NewRows(leaf, values, enter, leave, units)
-
-
-def _note(values: dict[int, KeySet], rows: Ids) -> None:
-    """Add the values of some columns of new rows to what is known of them."""
-    for i, keys in values.items():
-        keys.add(np.unique(rows[i]))
 
 
 BYTES_A_ROUTE = 48  # what telling whether a result is for a query takes meanwhile, about

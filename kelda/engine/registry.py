@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 from pyoxigraph import NamedNode
 
+from kelda.engine.absorb import Absorb
 from kelda.engine.builder import Asked, Builder
 from kelda.engine.by_definition import check_continuous
 from kelda.engine.compile import NotIncremental
@@ -27,6 +28,7 @@ from kelda.plan.optimize import optimize
 from kelda.plan.rules.each_stream import reads_every_stream
 from kelda.plan.shape import Lifted, lift, nameless
 from kelda.rdf import wire
+from kelda.store.store import Store
 
 
 @wire.plain
@@ -84,7 +86,7 @@ class Registry:
 
     # -------------------------------------------------------------------- coming
 
-    def add_stream(self, iri: str, lateness: int, from_start: bool) -> None:
+    def add_stream(self, iri: str, lateness: int, from_start: bool, absorb: Absorb | None = None) -> None:
         """Declare a stream; queries that read every stream read it, too."""
         waiting = dict(self._on_every_stream)
         if waiting and self._input.steps and iri not in self._input.clock.streams:
@@ -92,7 +94,7 @@ class Registry:
                 f"stream <{iri}> comes too late for {', '.join(map(repr, waiting))}, reading every stream: "
                 "declare all streams before elements come, or drop these queries and register them again"
             )
-        self._input.add_stream(iri, lateness, from_start)
+        self._input.add_stream(iri, lateness, from_start, absorb)
         for network in self._alone.values():
             network.add_stream(iri)
         for name, asked in waiting.items():
@@ -233,6 +235,16 @@ class Registry:
         return True
 
     # -------------------------------------------------------------------- being there
+
+    @property
+    def store(self) -> Store:
+        """The stored graphs."""
+        return self._builder.store
+
+    def reach(self, moment: int) -> None:
+        """Changes of stored graphs up to a moment are about to be seen."""
+        if self._builder.mirror is not None:
+            self._builder.mirror.reach(moment)
 
     def apart(self) -> None:
         """Queries that are registered from now on have no state in common with those before."""

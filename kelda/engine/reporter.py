@@ -14,6 +14,7 @@ from kelda.engine.clock import FOREVER, NEVER
 from kelda.engine.content_kernels import numbered_rows, stays
 from kelda.engine.deltas import Deltas, Ids
 from kelda.engine.deltas_kernels import gone_first
+from kelda.engine.first_report import EARLY
 from kelda.engine.report import Report, When
 from kelda.engine.sent import Sent
 from kelda.engine.track import WindowTrack
@@ -32,6 +33,7 @@ class Reporter:
         self._content = Deltas.empty(columns)  # at the last report, for RSTREAM
         self._visited = NEVER
         self._was_empty = True
+        self._has_begun = False  # if it is of a live query
         self.paused = False
         self.budget = NO_LIMIT  # of the step
 
@@ -68,11 +70,22 @@ class Reporter:
         """What is sent at the instants up to `until`, given the solutions' deltas up to there."""
         if self.paused:
             return self._pausing(deltas, until)
-        instants = self._instants(until)
+        pending = Deltas.concat([self._held, deltas], self.columns)
+        instants = self._instants(until) if self.tracks else self._as_it_changes(pending)
         for track in self.tracks:
             track.passed(until)
         self._visited = until
-        return self._told_at(instants, Deltas.concat([self._held, deltas], self.columns))
+        return self._told_at(instants, pending)
+
+    def _as_it_changes(self, pending: Deltas) -> Ids:
+        """The instants of a live query: the first that it sees, and those at which its answer changes."""
+        first = self._visited + 1
+        instants = np.unique(np.maximum(pending.time, first))
+        if self._has_begun or (len(instants) and instants[0] == first):
+            self._has_begun = self._has_begun or bool(len(instants))
+            return instants
+        self._has_begun = True
+        return np.concatenate([[first], instants])
 
     def _told_at(self, instants: Ids, pending: Deltas) -> Sent:
         if not len(instants):
@@ -194,11 +207,7 @@ class SharedReporter(Reporter):
         self._first, self._told_to = first, told_to
         self._query = columns.index(QUERY)
         self._quiet: dict[int, int] = {}  # queries that tell nothing, and since when they may again
-        self._stored: int | None = None  # when stored graphs changed, if that was after the last step
-
-    def stored_changed(self, now: int) -> None:
-        """Stored graphs have changed at `now`: what comes of it is told when a query reports next."""
-        self._stored = now
+        self.stored_changed = False  # in this step: queries may not report when their solutions change
 
     def pause(self, query: int) -> None:
         """The query of this number tells nothing from now on."""
@@ -218,23 +227,21 @@ class SharedReporter(Reporter):
 
     def step(self, deltas: Deltas, until: int) -> Sent:
         deltas = deltas.consolidated()
-        if not self._quiet and self._stored is None:
+        if not self._quiet and not self.stored_changed and not len(self._held):
             return self._each(self._differences(deltas))
         each = self._each(Sent(self.columns, deltas.time, deltas.weight, deltas.values))
         deltas = Deltas(self.columns, each.time, each.sign, each.values)
-        if self._stored is not None:  # as if these queries had been paused up to then
-            for query in np.unique(deltas.column(QUERY)[deltas.time == self._stored + 1]).tolist():
-                self._quiet.setdefault(query, self._stored)
-            self._stored = None
-            if not self._quiet:
-                return self._differences(deltas)
         numbers = np.fromiter(self._quiet, np.int64, len(self._quiet))
         since = np.fromiter(self._quiet.values(), np.int64, len(self._quiet))
         first = np.full(len(numbers), FOREVER)
         resumed = since < FOREVER
         first[resumed] = self._first(numbers[resumed], since[resumed])
         pending = Deltas.concat([self._held, deltas], self.columns)
-        told_at = self._held_until(pending.column(QUERY), numbers, first)
+        whose = pending.column(QUERY)
+        told_at = self._held_until(whose, numbers, first)
+        # What comes of a stored fact is told when the query reports next.
+        loud = np.flatnonzero(told_at == NEVER)
+        told_at[loud] = self._first(whose[loud], np.maximum(pending.time[loud], EARLY) - 1)
         told = told_at < FOREVER
         held = pending.select(~told)
         self._held = Deltas(self.columns, np.full(len(held), until), held.weight, held.values).consolidated()
@@ -258,6 +265,8 @@ class SharedReporter(Reporter):
 
     def _held_until(self, whose: Ids, quiet: Ids, first: Ids) -> Ids:
         """For each row, the instant before which it may not be told."""
+        if not len(quiet):
+            return np.full(len(whose), NEVER)
         order = np.argsort(quiet)
         quiet, first = quiet[order], first[order]
         at = np.minimum(np.searchsorted(quiet, whose), len(quiet) - 1)

@@ -11,6 +11,7 @@ from kelda.engine.batch import Batch
 from kelda.engine.budget import Budget
 from kelda.engine.clock import NEVER
 from kelda.engine.defined_network import FailedAt
+from kelda.engine.deltas import Ids
 from kelda.engine.input import Input
 from kelda.engine.memory import Count, Held
 from kelda.engine.network import Network
@@ -19,6 +20,7 @@ from kelda.engine.reachable import TermRelease
 from kelda.engine.registry import Registry
 from kelda.engine.stopped import EVERYBODYS, Stopped
 from kelda.errors import MemoryLimitError
+from kelda.store.moments import instant_of
 
 
 class Running:
@@ -45,7 +47,7 @@ class Running:
         self._told = {}
         if self.terms.due:
             with_ids = [network for network in self._registry.networks() if network.rebuilds]
-            self.terms.release(with_ids, self._input.pending)
+            self.terms.release(with_ids, self._input.pending, self._input.late_facts, self._stored_ids())
         self._check_memory()
         return batches
 
@@ -61,6 +63,8 @@ class Running:
         self._told = {}
         self._answered = self._input.now
         self.budget.begin()
+        self._registry.reach(step.moment)
+        self._look_beside(step)
         for network in networks:
             who = network.who
             if who not in self._told:
@@ -107,22 +111,36 @@ class Running:
 
     # -------------------------------------------------------------------- stored graphs
 
-    def stored_changed(self) -> None:
-        """The stored graphs have changed: queries see that from their next report on."""
-        now = self._answered = self._input.now
-        known: set[int] = set()
-        at = Step(self._input.steps, now, {}, self.budget)
+    def _look_beside(self, step: Step) -> None:
+        """Networks that take for granted that nothing is stored beside a window are made anew, if something
+        will be in this step."""
         for network in self._registry.networks():
+            at = Step(step.number - 1, self._input.now, {}, self.budget)
             try:
-                root = network.merged(at)
-                if root is not None:
-                    for equal in self._registry.equal(network):
-                        equal.made_anew(root)
-                network.stored_changed(now, known)
+                root = network.merged(at, step.moment)
             except EVERYBODYS:
                 raise
             except Exception as error:  # noqa: BLE001 - as in a step
                 self._fail(network.who, error)
+                continue
+            if root is not None:
+                for equal in self._registry.equal(network):
+                    equal.made_anew(root)
+
+    def updated(self, moment: int) -> list[Batch]:
+        """Stored graphs have changed at a moment between two instants: what live queries say to it."""
+        live = [network for network in self._registry.networks() if network.is_live]
+        if not live:
+            return []
+        now = self._input.now
+        since = now if now > NEVER else instant_of(moment) - 1
+        self._input.steps += 1
+        step = Step(self._input.steps, instant_of(moment), {}, self.budget, since, moment)
+        self._take(step, live)
+        view = self._input.dictionary.view()
+        batches = [network.batch(said, view) for network in live if (said := self._told[network.who])]
+        self._told = {}
+        return batches
 
     # -------------------------------------------------------------------- memory
 
@@ -146,6 +164,11 @@ class Running:
         for stream, pending in self._input.pending.items():
             out.append(Held("stream", stream, "elements that wait", count.bytes(pending.parts)))
         return [*out, Held("dictionary", "", "terms", self._input.dictionary.nbytes)]
+
+    def _stored_ids(self) -> list[Ids]:
+        """The ids of all that is stored, if its terms are in the same dictionary."""
+        store = self._registry.store
+        return store.ids() if store.dictionary is self._input.dictionary else []
 
     def _check_memory(self) -> None:
         if self.memory_limit is None:

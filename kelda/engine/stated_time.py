@@ -22,7 +22,7 @@ class StatedWindow(Node):
         self._later = Deltas.empty(self.columns)
 
     def advance(self, step: Step) -> Deltas:
-        units, values = self.leaf.match(step.rows.get(self.leaf.stream, NO_ROWS), step)
+        units, values = self.leaf.match(step.rows.get(self.leaf.stream, NO_ROWS))
         enter, leave = self.leaf.intervals.of(units)
         stays = enter < leave
         size = int(stays.sum())

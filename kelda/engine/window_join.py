@@ -29,7 +29,9 @@ from kelda.engine.window_join_kernels import (
     END,
     ENTER,
     EQUAL,
+    EVERY,
     FADES,
+    FIXED,
     HELD,
     INDEXES,
     JOINED,
@@ -37,25 +39,56 @@ from kelda.engine.window_join_kernels import (
     LEAF,
     LEAVE,
     MASK,
+    OF_OBJECT,
+    OF_PAIR,
+    OF_SUBJECT,
     OLDEST,
     SIZE,
     START,
     STRIDE,
+    TABLE,
     UNIT,
     USED,
     VALUES,
 )
+from kelda.store import tables_kernels as fact_kernels
+from kelda.store.tables import Tables
+from kelda.store.tables_kernels import OBJECT, SUBJECT
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Facts of the store that a leaf reads: those of a table, with this subject and this object (0: any).
+    `since`: those that begin after this moment come as new rows."""
+
+    tables: Tables
+    table: int
+    s: int = 0
+    o: int = 0
+    since: int = NEVER
+
+    @property
+    def fixed(self) -> dict[int, int]:
+        """The places of a record whose value is given."""
+        return {place: id for place, id in ((SUBJECT, self.s), (OBJECT, self.o)) if id}
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What a leaf brings: its variables, and its rows if they are stored.
+    """What a leaf brings: its variables, and its rows if they are there already, or facts.
 
-    `graph`: its window is a graph, in which a row that comes again replaces its earlier copy."""
+    `graph`: its window is a graph, in which a row that comes again replaces its earlier copy. `places`: where
+    in a record of a fact each variable is."""
 
     columns: tuple[str, ...]
     stored: Ids | None = None  # (columns, rows)
     graph: bool = False
+    facts: Facts | None = None
+    places: tuple[int, ...] = ()
+
+    def place(self, column: int) -> int:
+        """Where in a record a column is."""
+        return self.places[column] if self.facts is not None else VALUES + column
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +113,7 @@ class _Index:
 
 SAMPLE = 256  # rows of a leaf that are looked at to choose an order
 _NO_BOUNDS = np.zeros(0, np.int64)
+_NO_FACTS = np.zeros(1, np.int64)
 LEAST_ROWS, LEAST_RESULTS = 64, 64  # that there is room for from the beginning
 
 
@@ -94,7 +128,12 @@ class WindowJoin:
             name: next((i, leaf.columns.index(name)) for i, leaf in enumerate(leaves) if name in leaf.columns)
             for name in self.columns
         }
-        self._homes = np.array([(i, VALUES + c) for i, c in home.values()], np.int64).reshape(-1, 2)
+        places = [(i, leaves[i].place(c)) for i, c in home.values()]
+        self._homes = np.array(places, np.int64).reshape(-1, 2)
+        heaps = [leaf.facts.tables.heap for leaf in leaves if leaf.facts is not None]
+        self._facts = heaps[0].cells if heaps else _NO_FACTS
+        self._halves = heaps[0].halves if heaps else _NO_FACTS.view(np.int32)
+        self._constants = np.array([id for leaf in leaves for id in _fixed(leaf).values()], np.int64)
         self._rooms = [LEAST_ROWS] * k  # records of each leaf
         self._cells = np.zeros(0, np.int64)
         self._leaf = np.zeros((k, INDEXES), np.int64)  # as the kernels take it
@@ -117,6 +156,11 @@ class WindowJoin:
         self._told = NEVER  # results were given up to here
         self.budget = NO_LIMIT  # of the step
         self._leaf[:, COPIES] = -1
+        self._readers = [(i, leaf.facts) for i, leaf in enumerate(leaves) if leaf.facts is not None]
+        for i, facts in self._readers:
+            self._leaf[i, [TABLE, FIXED, FIXED + 1]] = facts.table, facts.s, facts.o
+            self._leaf[i, [JOINED, END]] = self._begun(facts, facts.since)
+            self._alive[i] = float(facts.tables.rows(facts.table))
         for i, leaf in enumerate(leaves):
             if leaf.stored is not None:
                 self._rooms[i] = leaf.stored.shape[1]
@@ -133,6 +177,21 @@ class WindowJoin:
         return sum(a.nbytes for a in (self._cells, self._slots, self._rows, self._start, self._sent))
 
     # -------------------------------------------------------------------- rows
+
+    def reach(self, moment: int) -> bool:
+        """Facts that begin by a moment come as new rows, with the next `add`; whether there are any."""
+        news = False
+        for i, facts in self._readers:
+            end = self._begun(facts, moment)
+            if end > self._leaf[i, END]:
+                self._leaf[i, END] = end
+                self._alive[i] = float(end)
+                news = True
+        return news
+
+    def _begun(self, facts: Facts, moment: int) -> int:
+        rows = facts.tables.rows(facts.table)
+        return int(fact_kernels.begun(self._facts, facts.table, rows, moment))
 
     def add_stored(self, leaf: int, values: Ids, enter: Ids | None = None, leave: Ids | None = None) -> None:
         """More rows of a stored leaf, before rows of windows that they are to be joined with. They are there
@@ -219,7 +278,7 @@ class WindowJoin:
         self.budget.check(8 * n * (len(self._homes) + 3))
         bounds = _NO_BOUNDS if bound is None or not n else bound(rows)
         time, weight, values, ordered, kept = kernels.tell(
-            (rows, start, sent), bounds, until, self._cells, self._leaf, self._homes
+            (rows, start, sent), bounds, until, self._cells, self._facts, self._leaf, self._homes
         )
         self._keep(kept, until)
         if ordered:
@@ -232,7 +291,7 @@ class WindowJoin:
         reader (a column) when it ends for that one. Readers are numbered from 1, in `column`."""
         n = self.standing
         rows, start, sent = self._rows[:n], self._start[:n], self._sent[:n]
-        ends = np.minimum(bounds(rows), kernels.ends_of(rows, self._cells, self._leaf)[:, None])
+        ends = np.minimum(bounds(rows), kernels.ends_of(rows, self._cells, self._facts, self._leaf)[:, None])
         real = ends > start[:, None]
         fresh = ~sent & (start <= until)
         coming, reader = np.nonzero(real & fresh[:, None])
@@ -257,7 +316,7 @@ class WindowJoin:
         for `results`, or `bounds` as for `routed`."""
         n = self.standing
         rows, start, sent = self._rows[:n], self._start[:n], self._sent[:n]
-        ends = kernels.ends_of(rows, self._cells, self._leaf)
+        ends = kernels.ends_of(rows, self._cells, self._facts, self._leaf)
         if bound is not None and n:
             ends = np.minimum(ends, bound(rows).reshape(n, -1).max(axis=1))
         kept = np.flatnonzero((ends > until) & (ends > start))
@@ -281,14 +340,15 @@ class WindowJoin:
 
     def _values(self, rows: Ids) -> Ids:
         """The columns of results."""
-        return kernels.gather(rows, self._cells, self._leaf, self._homes)
+        return kernels.gather(rows, self._cells, self._facts, self._leaf, self._homes)
 
     # -------------------------------------------------------------------- probing
 
     def _join(self) -> None:
         """Join the rows that were appended."""
         self._think()
-        tables = (self._cells, self._leaf, self._index_table, self._slots)
+        own = (self._cells, self._leaf, self._index_table, self._slots)
+        tables = (*own, self._facts, self._halves, self._constants)
         stopped = False
         while True:
             results, many = (self._rows, self._start, self._sent), self.standing
@@ -337,7 +397,7 @@ class WindowJoin:
         k = len(self.leaves)
         orders: list[list[tuple[int, int, list[tuple[int, int, int]]]]] = []
         for j, start in enumerate(self.leaves):
-            homes = {name: (j, c) for c, name in enumerate(start.columns)}
+            homes = {name: (j, start.place(c)) for c, name in enumerate(start.columns)}
             left = [i for i in range(k) if i != j]
             steps = []
             self.order[j] = []
@@ -345,23 +405,37 @@ class WindowJoin:
                 _, matches, best = min(self._expected(i, homes) for i in left)
                 left.remove(best)
                 self.order[j].append((best, matches))
-                names = self.leaves[best].columns
-                shared = [(c, *homes[n]) for c, n in enumerate(names) if n in homes]
-                steps.append((best, self._index(best, tuple(c for c, _, _ in shared)), shared))
+                leaf, names = self.leaves[best], self.leaves[best].columns
+                known = [c for c, n in enumerate(names) if n in homes]
+                shared = [(leaf.place(c), *homes[names[c]]) for c in known]
+                shared = sorted(shared + self._given(best))
+                index = self._index(best, tuple(known)) if leaf.facts is None else _probed(leaf.facts, shared)
+                steps.append((best, index, shared))
                 for c, name in enumerate(names):
-                    homes.setdefault(name, (best, c))
+                    homes.setdefault(name, (best, leaf.place(c)))
             orders.append(steps)
         widest = max([len(shared) for steps in orders for _, _, shared in steps], default=0)
         plan = np.zeros((k, max(k - 1, 1), EQUAL + 3 * widest), np.int64)
         for j, steps in enumerate(orders):
-            for i, (leaf, d, shared) in enumerate(steps):
-                flat = [n for c, other, column in shared for n in (VALUES + c, other, VALUES + column)]
-                plan[j, i, : EQUAL + len(flat)] = [leaf, d, len(shared), *flat]
+            for i, (other, d, shared) in enumerate(steps):
+                flat = [n for equal in shared for n in equal]
+                plan[j, i, : EQUAL + len(flat)] = [other, d, len(shared), *flat]
         return plan
+
+    def _given(self, leaf: int) -> list[tuple[int, int, int]]:
+        """The places of a leaf's records that must be equal to constants."""
+        before = sum(len(_fixed(other)) for other in self.leaves[:leaf])
+        return [(place, len(self.leaves), before + i) for i, place in enumerate(_fixed(self.leaves[leaf]))]
 
     def _expected(self, leaf: int, homes: dict[str, tuple[int, int]]) -> tuple[bool, float, int]:
         """How many rows of `leaf` a probe is expected to find; an unconnected leaf comes last."""
         keys = [c for c, name in enumerate(self.leaves[leaf].columns) if name in homes]
+        if (facts := self.leaves[leaf].facts) is not None:
+            known = {self.leaves[leaf].places[c] for c in keys} | facts.fixed.keys()
+            matches = self._alive[leaf]
+            for place in known:
+                matches /= facts.tables.keys(facts.table, place)
+            return not keys, matches, leaf
         return not keys, self._alive[leaf] * self._repetition(leaf, keys), leaf
 
     def _repetition(self, leaf: int, keys: list[int]) -> float:
@@ -438,16 +512,17 @@ class WindowJoin:
         for j, room in enumerate(rooms):
             mine = [d for d, index in enumerate(self._indexes) if index.leaf == j]
             leaf[j, STRIDE] = VALUES + len(self.leaves[j].columns) + len(mine)
-            leaf[j, MASK] = (
-                room - 1 if self.leaves[j].stored is None else -1
-            )  # stored rows are few that leave
+            if leaf[j, TABLE]:
+                continue
+            # Stored rows are few that leave.
+            leaf[j, MASK] = room - 1 if self.leaves[j].stored is None else -1
             leaf[j, BASE] = base
             leaf[j, HELD] = len(mine)
             leaf[j, INDEXES : INDEXES + len(mine)] = mine
             base += room * int(leaf[j, STRIDE])
         cells = np.full(base, EMPTY)
         for j, (a, b) in enumerate(zip(was, leaf, strict=True)):
-            if a[OLDEST] == a[END]:
+            if a[OLDEST] == a[END] or a[TABLE]:
                 continue
             before, after = _records(old, a, self._rooms[j]), _records(cells, b, rooms[j])
             if len(before) == len(after):
@@ -471,6 +546,22 @@ class WindowJoin:
         self._slots = np.concatenate([self._slots[:start], table, self._slots[start + size :]])
         index[SIZE] = len(table)
         self._index_table[:, START] += np.where(self._index_table[:, START] > start, len(table) - size, 0)
+
+
+def _fixed(leaf: Leaf) -> dict[int, int]:
+    return {} if leaf.facts is None else leaf.facts.fixed
+
+
+def _probed(facts: Facts, equal: list[tuple[int, int, int]]) -> int:
+    """By which index of the store facts are probed, if these places of their records are known."""
+    known = {place for place, _, _ in equal}
+    if SUBJECT in known:
+        facts.tables.index(facts.table, SUBJECT)
+        return OF_PAIR if OBJECT in known else OF_SUBJECT
+    if OBJECT in known:
+        facts.tables.index(facts.table, OBJECT)
+        return OF_OBJECT
+    return EVERY
 
 
 def _records(cells: Ids, leaf: Ids, room: int) -> Ids:

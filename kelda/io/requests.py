@@ -148,6 +148,7 @@ class Served(Protocol):
     def figures(self) -> Any: ...
     @property
     def register(self) -> Callable[..., object]: ...
+    def update(self, text: str, *, base: str | None = None) -> None: ...
 
 
 class Desk:
@@ -228,6 +229,14 @@ def carry_out(engine: Served, what: str, about: Mapping[str, Any], *, again: boo
             return listed(engine)
         case "add":
             return _add(engine, QuerySpec(**about["query"]), about["sink"], again)
+        case "update":
+            if again:
+                raise KeldaError(
+                    "the job was killed while it took this update, which may have been carried out or not: "
+                    "look at what is stored, and ask again if it was not"
+                )
+            engine.update(about["text"], base=about["base"])
+            return None
         case "drop" | "pause" | "resume":
             name = about["name"]
             found = next((query for query in engine.queries if query.name == name), None)

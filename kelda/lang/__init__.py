@@ -1,6 +1,7 @@
 """Query text of four dialects -> one algebra (`kelda.lang.algebra`).
 
-`parse` for a query that is asked once, `prepare` for one that comes in many variants.
+`parse` for a query that is asked once, `prepare` for one that comes in many variants; `parse_update` for
+SPARQL 1.1 Update (`kelda.lang.update`).
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from kelda.errors import QueryError
 from kelda.lang.algebra import Dialect, Query
 from kelda.lang.deep import with_room
 from kelda.lang.nesting import depth
-from kelda.lang.params import Prepared, term_from_text
-from kelda.lang.parser import decode, tree
+from kelda.lang.params import Prepared, bound, term_from_text
+from kelda.lang.parser import Language, decode, tree
 from kelda.lang.translate import Translator
+from kelda.lang.translate_update import UpdateTranslator
+from kelda.lang.update import Update
 
-__all__ = ["Prepared", "parse", "prepare", "term_from_text"]
+__all__ = ["Prepared", "parse", "parse_update", "prepare", "term_from_text"]
 
 
 def parse(
@@ -48,6 +51,20 @@ def prepare(
     query, names = _translate(text, dialect, base, _Everything(), allow_service)
     written = dialect.value if isinstance(dialect, Dialect) else dialect
     return Prepared(query, names, text, written, base)
+
+
+def parse_update(text: str, *, base: str | None = None, params: Mapping[str, object] | None = None) -> Update:
+    """The operations of an update; a `QueryError` says where it goes wrong. See `parse` for the rest."""
+    text = decode(text)
+    read = tree(text, Language.UPDATE)
+    levels = depth(read, text)
+    translator = UpdateTranslator(text, base=base, params=params)
+
+    def translate() -> Update:
+        update = translator.update(read, levels)
+        return update if params is None else bound(update, translator.parameters, params)
+
+    return with_room(levels, translate)
 
 
 class _Everything(Container[str]):

@@ -43,6 +43,11 @@ def _paths(block: Node) -> int:
     return 1 + 2 * paths
 
 
+def _graphs(delete_where: Node) -> int:
+    """What is in one graph after another is joined."""
+    return 1 + 2 * len(delete_where.items[-1].items)
+
+
 def _longest_run(expr: Node) -> int:
     """The most operators in a row that apply one after the other, and one for && and ||."""
     longest = run = 1
@@ -77,5 +82,6 @@ _LEVELS: dict[str, Callable[[Node], int]] = {
     "triples_block": _paths,
     "group": _elements,
     "selected": _elements,
+    "delete_where": _graphs,
     "group_by": _elements,
 }

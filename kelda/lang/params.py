@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
@@ -34,6 +34,7 @@ from kelda.lang.deep import with_room
 from kelda.lang.terms import XSD
 from kelda.lang.windows import duration, too_many, whole
 
+T = TypeVar("T")
 Row: TypeAlias = Mapping[str, Any]
 Build: TypeAlias = Callable[[Row], Any]
 
@@ -73,6 +74,15 @@ class Prepared:
 
     def __repr__(self) -> str:
         return f"Prepared({', '.join('$' + name for name in self.parameters)})"
+
+
+def bound(node: T, parameters: Iterable[str], values: Mapping[str, object]) -> T:
+    """A tree of algebra nodes with every parameter replaced by its value; see `Prepared.bind`."""
+    names = tuple(parameters)
+    if values.keys() != set(names):
+        raise _mismatch(names, values)
+    build = _builder(node)
+    return node if build is None else cast(T, build(values))
 
 
 def term_of(value: Any) -> Term:

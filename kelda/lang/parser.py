@@ -1,4 +1,4 @@
-"""Query text -> syntax tree, or a `QueryError` that says where and what was expected.
+"""Text of a query or an update -> syntax tree, or a `QueryError` that says where and what was expected.
 
 The tree is plain: a `Node` has a kind (the grammar rule's name) and items (nodes and tokens, in the
 order of the text). Tokens know their line and column, so whoever reads the tree can point at things.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
+from enum import Enum
 from functools import cache, partial
 from importlib import resources
 from typing import Any
@@ -18,7 +19,7 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from kelda.errors import QueryError
 
-__all__ = ["Node", "Token", "decode", "error_at", "tree"]
+__all__ = ["Language", "Node", "Token", "decode", "error_at", "tree"]
 
 
 class Node:
@@ -51,19 +52,26 @@ class _Nodes:
         return _Inline if name.startswith("_") else partial(Node, sys.intern(str(name)))
 
 
+class Language(Enum):
+    """What a text may be: its value is the rule of the grammar that it starts with."""
+
+    QUERY = "start"
+    UPDATE = "update"
+
+
 @cache
-def _lark() -> Lark:
-    """The parser, built at the first query: 0.2 s, less than reading a cache safely is worth."""
+def _lark(language: Language) -> Lark:
+    """The parser, built at the first text: 0.2 s, less than reading a cache safely is worth."""
     grammar = resources.files("kelda.lang").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", maybe_placeholders=False, transformer=_Nodes())
+    return Lark(grammar, start=language.value, parser="lalr", maybe_placeholders=False, transformer=_Nodes())
 
 
-def tree(text: str) -> Node:
+def tree(text: str, language: Language = Language.QUERY) -> Node:
     """The syntax tree of `text`, in which codepoint escapes have been decoded."""
     try:
-        node = _lark().parse(text)
+        node = _lark(language).parse(text)
     except UnexpectedInput as problem:
-        raise _explain(problem, text) from None
+        raise _explain(problem, text, language) from None
     assert isinstance(node, Node)
     return node
 
@@ -124,6 +132,7 @@ _THINGS: list[tuple[frozenset[str], frozenset[str], str]] = [
         ),
         ("VAR STRING ANON", "IRI NAME NUMBER SIGNED BOOLEAN BNODE_LABEL NIL LPAR LSQB", "a term"),
         ("A", "VAR IRI NAME LPAR CIRCUMFLEX CARET BANG", "a predicate"),
+        ("INSERT DELETE LOAD", "WITH CLEAR DROP CREATE ADD MOVE COPY", "INSERT, DELETE, LOAD, …"),
         ("ORDER LIMIT", "OFFSET GROUP HAVING VALUES", "ORDER BY, LIMIT, …"),
         ("IRI STRING NUMBER UNDEF", "SIGNED BOOLEAN VAR", "a value"),
         ("STRING NUMBER", "SIGNED BOOLEAN", "a literal"),
@@ -142,10 +151,12 @@ _THINGS: list[tuple[frozenset[str], frozenset[str], str]] = [
         ("NIL", "", "'()'"),
         ("WINDOW_SPEC", "", "a window such as [RANGE 10s]"),
         ("DURATION", "", "a duration such as 10s"),
-        ("$END", "", "the end of the query"),
+        ("$END", "", "the end of the {}"),
     ]
 ]
 _SHOWN = 8
+_UPDATES = frozenset(["INSERT", "DELETE", "WITH", "LOAD", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY"])
+_QUERIES = frozenset(["SELECT", "CONSTRUCT", "ASK", "DESCRIBE", "REGISTER"])
 _WORD = re.compile(r"[?$]?[A-Za-z_][\w-]*")
 _ODD_IRI = re.compile(r"<[^<>\n]*>?")
 
@@ -155,63 +166,65 @@ def error_at(token: Token, message: str, text: str) -> QueryError:
     return QueryError(message, text=text, line=token.line, column=token.column)
 
 
-def readable(terminals: set[str]) -> tuple[str, ...]:
+def readable(terminals: set[str], language: Language = Language.QUERY) -> tuple[str, ...]:
     """What a reader would call these terminals, punctuation first, a handful at most."""
     left = {name.lstrip("_") for name in terminals}
     things: list[str] = []
     for need, also, label in _THINGS:
         if need <= left:
             left -= need | also
-            things.append(label)
+            things.append(label.format(language.name.lower()))
     marks = sorted(_PUNCTUATION[name] for name in left if name in _PUNCTUATION)
-    words = sorted(left & _keywords())
+    words = sorted(left & _keywords(language))
     shown = [*marks, *things, *words]
     return tuple(shown) if len(shown) <= _SHOWN else (*shown[: _SHOWN - 1], "…")
 
 
 @cache
-def _keywords() -> frozenset[str]:
-    names = (t for t in _lark().terminals if t.pattern.to_regexp().endswith(r"\b)"))
+def _keywords(language: Language) -> frozenset[str]:
+    names = (t for t in _lark(language).terminals if t.pattern.to_regexp().endswith(r"\b)"))
     return frozenset(t.name.lstrip("_") for t in names if t.name not in ("FUNCTION", "AGGREGATE", "BOOLEAN"))
 
 
 @cache
 def _functions() -> frozenset[str]:
-    patterns = (t.pattern.value for t in _lark().terminals if t.name in ("FUNCTION", "AGGREGATE"))
+    terminals = _lark(Language.QUERY).terminals
+    patterns = (t.pattern.value for t in terminals if t.name in ("FUNCTION", "AGGREGATE"))
     return frozenset(word for pattern in patterns for word in re.findall(r"[A-Z][A-Z_0-9]{2,}", pattern))
 
 
-def did_you_mean(word: str, terminals: set[str] | None = None) -> str:
+def did_you_mean(word: str, terminals: set[str] | None = None, language: Language = Language.QUERY) -> str:
     """'; did you mean SELECT?' for a word close to a keyword (of `terminals`, or of all), or ''."""
-    wanted = {name.lstrip("_") for name in terminals} if terminals is not None else set(_keywords())
-    candidates = wanted & _keywords() | (set(_functions()) if "FUNCTION" in wanted else set())
+    keywords = _keywords(language)
+    wanted = keywords if terminals is None else {name.lstrip("_") for name in terminals}
+    candidates = wanted & keywords | (set(_functions()) if "FUNCTION" in wanted else set())
     close = difflib.get_close_matches(word.upper(), sorted(candidates), 1, 0.7)
     return f"; did you mean {close[0]}?" if close and close[0] != word.upper() else ""
 
 
-def _explain(problem: UnexpectedInput, text: str) -> QueryError:
+def _explain(problem: UnexpectedInput, text: str, language: Language) -> QueryError:
     """The error in the reader's words."""
-    history, accepts = _replay(text)
-    name = _guilty_name(history)
+    history, accepts = _replay(text, language)
+    name = _guilty_name(history, language)
     if name is not None:
-        return error_at(name, f"unexpected '{name}'" + did_you_mean(name), text)
+        return error_at(name, f"unexpected '{name}'" + did_you_mean(name, None, language), text)
     if isinstance(problem, UnexpectedToken) and problem.token.type == "$END":
         # The end has no place of its own: point behind the last token.
         line, column = (history[-1].end_line, history[-1].end_column) if history else (1, 1)
-        what = "the query ends too early" if history else "the query is empty"
-        return QueryError(what, text=text, line=line, column=column, expected=readable(accepts))
+        what = f"the {language.name.lower()} " + ("ends too early" if history else "is empty")
+        return QueryError(what, text=text, line=line, column=column, expected=readable(accepts, language))
     at = problem.pos_in_stream or 0
     line, column = problem.line, problem.column
-    what, expected = _describe(text, at, accepts), readable(accepts)
+    what, expected = _describe(text, at, accepts, language), readable(accepts, language)
     if what.endswith("?") or not what.startswith("unexpected"):
         expected = ()  # the message is the way out already
     return QueryError(what, text=text, line=line, column=column, expected=expected)
 
 
-def _replay(text: str) -> tuple[list[Token], set[str]]:
+def _replay(text: str, language: Language) -> tuple[list[Token], set[str]]:
     """The tokens before the mistake, and the terminals that could have stood there."""
     history: list[Token] = []
-    parser = _lark().parse_interactive(text)
+    parser = _lark(language).parse_interactive(text)
     try:
         for token in parser.iter_parse():
             history.append(token)
@@ -222,7 +235,7 @@ def _replay(text: str) -> tuple[list[Token], set[str]]:
         return history, parser.accepts()
 
 
-def _guilty_name(history: list[Token]) -> Token | None:
+def _guilty_name(history: list[Token], language: Language) -> Token | None:
     """A bare word that was taken for a name of C-SPARQL's and is in truth a mistyped keyword."""
     kinds = [token.type for token in history]
     names = [i for i, kind in enumerate(kinds) if kind == "NAME"]
@@ -234,10 +247,10 @@ def _guilty_name(history: list[Token]) -> Token | None:
     if not csparql:
         return history[names[0]]
     last = names[-1]
-    return history[last] if len(kinds) - last <= 3 and did_you_mean(history[last]) else None
+    return history[last] if len(kinds) - last <= 3 and did_you_mean(history[last], None, language) else None
 
 
-def _describe(text: str, at: int, accepts: set[str]) -> str:
+def _describe(text: str, at: int, accepts: set[str], language: Language) -> str:
     char = text[at]
     if char in "\"'":
         return "this string does not end" if "\n" not in text[at:] else "this string does not end on its line"
@@ -254,4 +267,9 @@ def _describe(text: str, at: int, accepts: set[str]) -> str:
     word = _WORD.match(text, at)
     if word is None:
         return f"unexpected '{char}'"
-    return f"unexpected '{word[0]}'" + did_you_mean(word[0], accepts)
+    keyword = word[0].upper()
+    if language is Language.QUERY and "SELECT" in accepts and keyword in _UPDATES:
+        return f"{keyword} is an update, not a query: give it to update()"
+    if language is Language.UPDATE and "INSERT" in accepts and keyword in _QUERIES:
+        return f"{keyword} is a query, not an update: give it to query()"
+    return f"unexpected '{word[0]}'" + did_you_mean(word[0], accepts, language)

@@ -201,6 +201,10 @@ class Terms:
             )
         return known[0]
 
+    def forget_labels(self) -> None:
+        """Blank node labels from here on are others."""
+        self._labels.clear()
+
     def anonymous(self) -> Var:
         return self.fresh("new" if self.in_template else "b")
 

@@ -120,14 +120,14 @@ class Translator(Expressions):
                 form, pattern = Form.ASK, self._modified(self._where(parts), parts)
             case "construct_query":
                 form, pattern = Form.CONSTRUCT, self._modified(self._where(parts), parts)
-                template = self._template(parts.nodes["template"])
+                template = self.template(parts.nodes["template"])
             case "construct_where":
                 form, block = Form.CONSTRUCT, parts.nodes["template"]
                 for item in block.items:
                     if item.kind == "quads":
                         why = "GRAPH stands in CONSTRUCT { … } WHERE { … }, not in CONSTRUCT WHERE"
                         raise self.error(item.items[0], why)
-                template = self._template(block)
+                template = self.template(block)
                 pattern = self._modified(self._triples_block(block.items), parts)
             case _:
                 form, pattern = Form.DESCRIBE, self._modified(self._where(parts), parts)
@@ -359,7 +359,7 @@ class Translator(Expressions):
         if conditions:
             pattern = Filter(side_by_side("&&", conditions), pattern)
         if values is not None:
-            pattern = _join(pattern, values)
+            pattern = join(pattern, values)
         if select and "selected" not in nodes:
             if grouped:
                 raise self.error(
@@ -475,11 +475,11 @@ class Translator(Expressions):
                 filters.append(item.items[1])
             else:
                 if block:
-                    pattern = _join(pattern, self._triples_block(block))
+                    pattern = join(pattern, self._triples_block(block))
                     block = []
                 pattern = _ELEMENTS[item.kind](self, pattern, item)
         if block:
-            pattern = _join(pattern, self._triples_block(block))
+            pattern = join(pattern, self._triples_block(block))
         condition = side_by_side("&&", [self.expr(item) for item in filters]) if filters else None
         self.grouping = outer
         return pattern, condition
@@ -488,7 +488,7 @@ class Translator(Expressions):
         return self._select(_Parts(node.items))
 
     def _group_or_union(self, pattern: Pattern, node: Node) -> Pattern:
-        return _join(pattern, union([self.group_pattern(item) for item in node.items]))
+        return join(pattern, union([self.group_pattern(item) for item in node.items]))
 
     def _optional(self, pattern: Pattern, node: Node) -> Pattern:
         inner, condition = self._group(node.items[1])
@@ -507,7 +507,7 @@ class Translator(Expressions):
         return Extend(pattern, var, expr)
 
     def _values_element(self, pattern: Pattern, node: Node) -> Pattern:
-        return _join(pattern, self._values(node))
+        return join(pattern, self._values(node))
 
     def _values(self, node: Node) -> Values:
         head, *rows = node.items[1:]
@@ -522,7 +522,7 @@ class Translator(Expressions):
             raise self.error(names[-1], "VALUES names a variable twice")
         for row, cell in zip(rows, cells, strict=True):
             if len(cell) != len(names):
-                at = row if type(row) is Token else _token_of(row)
+                at = row if type(row) is Token else token_of(row)
                 raise self.error(at, f"this row has {len(cell)} values for {len(names)} variables")
         return Values(variables, tuple([tuple([self._value(v) for v in row]) for row in cells]))
 
@@ -541,8 +541,8 @@ class Translator(Expressions):
         window = self._as_graph.get(name) if isinstance(name, NamedNode) else None
         if window is not None:
             self._unnamed_yet.pop(window, None)
-            return _join(pattern, InWindow(window, self.group_pattern(group)))
-        return _join(pattern, InGraph(name, self.group_pattern(group)))
+            return join(pattern, InWindow(window, self.group_pattern(group)))
+        return join(pattern, InGraph(name, self.group_pattern(group)))
 
     def _service(self, pattern: Pattern, node: Node) -> Pattern:
         token, *_, name, group = node.items
@@ -553,7 +553,7 @@ class Translator(Expressions):
             )
         silent = any(type(item) is Token and item.type == "SILENT" for item in node.items)
         endpoint = self.iri(name) if name.type == "IRI" else self.real_var(name, "SERVICE")
-        return _join(pattern, Service(endpoint, self.group_pattern(group), silent))
+        return join(pattern, Service(endpoint, self.group_pattern(group), silent))
 
     # ------------------------------------------------------------ streams in patterns
 
@@ -568,13 +568,13 @@ class Translator(Expressions):
                 source, f"this stream has {what}; write one, for example STREAM {source} [RANGE 10s] {{ … }}"
             )
         window = self._window(specs[0], self._stream(source), CQELS)
-        return _join(pattern, InWindow(window, self.group_pattern(group)))
+        return join(pattern, InWindow(window, self.group_pattern(group)))
 
     def _window_element(self, pattern: Pattern, node: Node) -> Pattern:
         keyword, token, group = node.items
         self.clause(keyword, "WINDOW … { }", RSPQL)
         if token.type == "VAR":
-            return _join(pattern, self._any_window(token, self.group_pattern(group)))
+            return join(pattern, self._any_window(token, self.group_pattern(group)))
         name = self.iri(token).value
         if name not in self._named_windows:
             if name in self._default_windows:
@@ -585,7 +585,7 @@ class Translator(Expressions):
                 token,
                 f"window {token} is not declared; add FROM NAMED WINDOW {token} ON <stream> [RANGE PT10S]",
             )
-        return _join(pattern, InWindow(name, self.group_pattern(group)))
+        return join(pattern, InWindow(name, self.group_pattern(group)))
 
     def _any_window(self, token: Token, inner: Pattern) -> Pattern:
         """WINDOW ?w: each of the named windows in turn, and ?w says which."""
@@ -620,11 +620,12 @@ class Translator(Expressions):
                 run.append(part)
                 continue
             if run:
-                pattern, run = _join(pattern, Triples(tuple(run))), []
-            pattern = _join(pattern, part)
-        return _join(pattern, Triples(tuple(run))) if run else pattern
+                pattern, run = join(pattern, Triples(tuple(run))), []
+            pattern = join(pattern, part)
+        return join(pattern, Triples(tuple(run))) if run else pattern
 
-    def _template(self, node: Node) -> tuple[TriplePattern, ...]:
+    def template(self, node: Node) -> tuple[TriplePattern, ...]:
+        """The triples, and in GRAPH the quads, to fill in."""
         self.in_template = True
         found: list[TriplePattern] = []
         for item in node.items:
@@ -641,9 +642,7 @@ class Translator(Expressions):
         return tuple(found)
 
     def _no_path(self, node: Any) -> QueryError:
-        return self.error(
-            _token_of(node), "a property path cannot stand in a CONSTRUCT template; use a plain predicate"
-        )
+        return self.error(token_of(node), "a property path cannot stand in a template; use a plain predicate")
 
     def _triples(self, node: Node, out: list[Any]) -> None:
         subject = self._object(node.items[0], out)
@@ -737,7 +736,8 @@ class _Parts:
                 self.nodes[item.kind] = item
 
 
-def _join(left: Pattern, right: Pattern) -> Pattern:
+def join(left: Pattern, right: Pattern) -> Pattern:
+    """Both; `NOTHING` adds nothing."""
     if left is NOTHING:
         return right
     return left if right is NOTHING else Join(left, right)
@@ -747,7 +747,7 @@ def _repeat(path: Path, sign: Token) -> Path:
     return Repeat(path, 1 if sign == "+" else 0, sign != "?")
 
 
-def _token_of(node: Any) -> Token:
+def token_of(node: Any) -> Token:
     """Some token at the start of the node, for an error's place."""
     while type(node) is Node:
         node = node.items[0]

@@ -200,6 +200,11 @@ class Dictionary:
         texts[offsets[-1] :] = 0
         return Entries(self._tables.ids[entries], texts, offsets)
 
+    def unknown(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The hashed ids among these whose terms are not here, as often as they are there."""
+        hashed = ids[ids > 0]
+        return hashed[kernels.find(self._tables.slots, hashed) < 0]
+
     def _entries_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The numbers of their entries, each once. (To sort the ids first takes longer.)"""
         seen = np.zeros(len(self), np.bool_)

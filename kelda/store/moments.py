@@ -31,6 +31,13 @@ def behind(instant: int, last: int = NEVER) -> int:
     return min(max(last, of_instant(instant)) + 1, of_instant(instant) + LAST)
 
 
+def seen_by(instant: int, last: int) -> int:
+    """The moment up to which queries that come when all up to an instant has been answered find stored graphs
+    changed already, if changes up to the moment `last` were made."""
+    before_next = NEVER + (1 << 2 * BITS) if instant == NEVER else of_instant(instant) + LAST
+    return max(of_instant(instant), min(last, before_next))
+
+
 def instant_of(moment: int) -> int:
     """The first instant at which queries see what is there from a moment on."""
     return moment if moment in (NEVER, FOREVER) else (moment + LAST) >> BITS

@@ -51,6 +51,7 @@ from kelda.store.tables_kernels import (
 
 LEAST_TABLES = 64
 LEAST_SLOTS = 64
+SAMPLE = 4096  # records that are looked at to tell how many keys there are
 
 
 class Tables:
@@ -100,6 +101,10 @@ class Tables:
         tables: list[int] = self.heap.cells[begin : begin + len(self)].tolist()
         return tables
 
+    def name(self, table: int) -> tuple[int, int]:
+        """The graph and the predicate of a table."""
+        return int(self.heap.cells[table + GRAPH]), int(self.heap.cells[table + PREDICATE])
+
     def rows(self, table: int) -> int:
         """How many records a table has, ended ones too."""
         return int(self.heap.cells[table + ROWS])
@@ -122,6 +127,20 @@ class Tables:
             kernels.move_keys(cells, halves, table, column, block, larger)
             block = larger
         cells[table + (BY_SUBJECT if column == SUBJECT else BY_OBJECT)] = block
+
+    def keys(self, table: int, column: int) -> int:
+        """About how many different subjects or objects a table has: by its index, or by a sample."""
+        cells = self.heap.cells
+        block = int(cells[table + (BY_SUBJECT if column == SUBJECT else BY_OBJECT)])
+        if block:
+            return max(1, int(cells[block + TAKEN]))
+        rows = self.rows(table)
+        if not rows:
+            return 1
+        size = min(rows, SAMPLE)
+        many = len(np.unique(kernels.sample(cells, table, column, rows, size)))
+        # Where hardly any is twice in the sample, all may be different; else there are not many more.
+        return rows if 4 * many > 3 * size else min(rows, 2 * many)
 
     # -------------------------------------------------------------------- writing
 

@@ -35,8 +35,8 @@ DESCRIPTION = 40  # cells, with room for the extents of two thousand million rec
 FIRST = 64  # records in the first extent
 # A block of an index: how many slots, how many are taken; then the slots, two a cell.
 SLOTS, TAKEN, BEGIN = range(3)
-# What the header of the heap tells: the list of all tables, how many there are and how many it has room for, and
-# where they are found by name: a block of (graph, predicate, table). A table is named by where its description is.
+# What the header of the heap tells: the list of all tables, how many there are and how many it has room for,
+# and where they are found by name: a block of (graph, predicate, table). A table is where its description is.
 LIST, TABLES, TABLES_ROOM, NAMES, NAMES_ROOM = 1, 2, 3, 4, 5
 
 DONE, NEEDS_TABLE, NEEDS_ROOM = range(3)
@@ -368,3 +368,59 @@ def begun(cells, table, rows, moment):
         else:
             high = middle
     return low
+
+
+@njit(cache=True)
+def ended(cells, table, moment):
+    """How many records have ended by a moment: the list of them is in that order."""
+    low, high = 0, cells[table + GONE]
+    begin = cells[table + ENDED]
+    while low < high:
+        middle = (low + high) // 2
+        if cells[place(cells, table, cells[begin + middle]) + UNTIL] <= moment:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True)
+def news(cells, table, first, rows, gone_first, gone):
+    """What has changed in a table: (subjects, objects, moments, signs) of the records [first, rows) that have
+    come, and of the numbers [gone_first, gone) in the list of those that have ended."""
+    size = rows - first + gone - gone_first
+    s, o, moment, sign = (
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+    )
+    for i in range(size):
+        comes = i < rows - first
+        row = first + i if comes else cells[cells[table + ENDED] + gone_first + i - (rows - first)]
+        here = place(cells, table, row)
+        s[i] = cells[here + SUBJECT]
+        o[i] = cells[here + OBJECT]
+        moment[i] = cells[here + (SINCE if comes else UNTIL)]
+        sign[i] = 1 if comes else -1
+    return s, o, moment, sign
+
+
+@njit(cache=True)
+def sample(cells, table, column, rows, size):
+    """A column of some records, evenly spread."""
+    out = np.empty(size, np.int64)
+    for i in range(size):
+        out[i] = cells[place(cells, table, i * rows // size) + column]
+    return out
+
+
+@njit(cache=True)
+def terms(cells, table, rows):
+    """Subjects and objects of the first `rows` records."""
+    out = np.empty(2 * rows, np.int64)
+    for row in range(rows):
+        here = place(cells, table, row)
+        out[2 * row] = cells[here + SUBJECT]
+        out[2 * row + 1] = cells[here + OBJECT]
+    return out

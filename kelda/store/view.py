@@ -11,15 +11,12 @@ from kelda.store import tables_kernels as kernels
 from kelda.store.changes import Ids
 from kelda.store.tables import Tables
 from kelda.store.tables_kernels import (
-    BY_OBJECT,
-    BY_SUBJECT,
     GONE,
     GRAPH,
     OBJECT,
     PREDICATE,
     ROWS,
     SUBJECT,
-    TAKEN,
 )
 
 
@@ -60,17 +57,12 @@ class TableView:
         return out.view(np.bool_)
 
     def subjects(self) -> int:
-        """About how many different ones there are; by the index, if there is one."""
-        return self._keys(BY_SUBJECT)
+        """About how many different ones there are."""
+        return self.tables.keys(self.table, SUBJECT)
 
     def objects(self) -> int:
-        """About how many different ones there are; by the index, if there is one."""
-        return self._keys(BY_OBJECT)
-
-    def _keys(self, index: int) -> int:
-        cells = self.tables.heap.cells
-        block = int(cells[self.table + index])
-        return max(1, int(cells[block + TAKEN])) if block else max(1, self.rows)
+        """About how many different ones there are."""
+        return self.tables.keys(self.table, OBJECT)
 
     def __len__(self) -> int:
         return len(self.scan()[0]) if self.tables.heap.cells[self.table + GONE] else self.rows

@@ -83,7 +83,7 @@ class Writer:
 
     def triple(self) -> str:
         s = self.pick(*VARS * 4, *NODES, "_:b")
-        p = self.pick(*":p :p :p :p :p :q :q :q :r ?r ?r ?x".split())
+        p = self.pick(*[":p", ":p", ":p", ":p", ":p", ":q", ":q", ":q", ":r", "?r", "?r", "?x"])
         o = self.pick(*VARS * 6, *NODES, "1", '"one"', "_:b")
         return f"{s} {p} {o} ."
 

@@ -18,6 +18,7 @@ from kelda.rdf import ntriples
 from kelda.rdf.event import Reject
 from kelda.rdf.framing import read_events
 from kelda.rdf.graphstore import GraphStore
+from tests.engine.stores import over
 
 BLANK = re.compile(r"_:\w+")
 
@@ -40,7 +41,7 @@ def answers_of(
     query = parse_query(text)
     if by_definition:
         store = GraphStore(store)  # it puts its windows into the store
-    engine = ReferenceEvaluator(store=store) if by_definition else IncrementalEvaluator(store=store)
+    engine = ReferenceEvaluator(store=store) if by_definition else over(store)
     streams = {w.stream.value for w in query.windows}
     for stream in streams:
         engine.add_stream(stream, from_start=True)

@@ -21,14 +21,19 @@ def main() -> int:
     report = conformance.run()
     PAGE.write_text(conformance.page(report), encoding="utf-8")
     bad = 0
-    for run in (*report.runs, report.oxigraph):
-        print(f"{run.title:>15}: " + ", ".join(f"{n} {how}" for how, n in run.count(run.outcomes).items()))
+    for run in (*report.runs, report.oxigraph, report.updates_by_oxigraph):
+        print(f"{run.title:>23}: " + ", ".join(f"{n} {how}" for how, n in run.count(run.outcomes).items()))
     for run in report.runs:
         for case in run.unexplained():
             print(f"\nFAILED {run.title} {case.id}\n{run.outcomes[case].detail}".rstrip())
         for case in run.closed():
             print(f"\nPASSES NOW {run.title} {case.id}: take it off the list in tests/conformance/ignored.py")
         bad += len(run.unexplained()) + len(run.closed())
+    if report.on_spark is not None:
+        print("\n" + "\n".join(report.on_spark.lines()))
+        for case, outcome in report.on_spark.unexplained.items():
+            print(f"\nFAILED on Spark {case.id}\n{outcome.detail}".rstrip())
+            bad += 1
     print(f"\nWritten: {PAGE}")
     return 1 if bad else 0
 

@@ -6,10 +6,6 @@ from __future__ import annotations
 OUT_OF_SCOPE: dict[str, str] = {
     "sparql11/entailment": "needs an entailment regime (RDFS, OWL, RIF); Kelda answers by simple entailment",
     "sparql11/service": "federation: needs remote endpoints",
-    "sparql11/delete-insert": "SPARQL Update, also where a test is typed as one of query syntax",
-    "UpdateEvaluationTest": "SPARQL Update: stored graphs are updated by Oxigraph, not by Kelda's language",
-    "PositiveUpdateSyntaxTest11": "SPARQL Update syntax",
-    "NegativeUpdateSyntaxTest11": "SPARQL Update syntax",
     "ProtocolTest": "SPARQL Protocol (HTTP)",
     "ServiceDescriptionTest": "SPARQL Service Description (HTTP)",
     "GraphStoreProtocolTest": "SPARQL Graph Store Protocol (HTTP)",

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from . import on_spark
 from .ignored import IGNORED, IGNORED_BY_OPERATORS, IGNORED_STREAMED
-from .results import Result
+from .results import Result, Rows
 from .w3c import Case, Kind, cases
 from .ways import (
     Documents,
@@ -18,9 +19,12 @@ from .ways import (
     incremental,
     judge,
     judge_syntax,
+    judge_update,
     one_shot,
     oxigraph,
     streamed,
+    updated,
+    updated_by_oxigraph,
     why_oxigraph,
     why_recomputed,
 )
@@ -65,14 +69,24 @@ class Report:
     by_operators: Run
     streamed: Run
     incremental: Run
+    updates: Run
     oxigraph: Run
+    updates_by_oxigraph: Run
     recomputed: dict[Case, str]
     asked: dict[Case, str]
+    on_spark: on_spark.OnSpark | None  # None: there is no JDK
 
     @property
     def runs(self) -> tuple[Run, ...]:
         """Kelda's runs."""
-        return self.syntax, self.one_shot, self.by_operators, self.streamed, self.incremental
+        return (
+            self.syntax,
+            self.one_shot,
+            self.by_operators,
+            self.streamed,
+            self.incremental,
+            self.updates,
+        )
 
 
 def run() -> Report:
@@ -82,19 +96,27 @@ def run() -> Report:
     def each(title: str, ignored: dict[str, str], way: Callable[[Case], Result]) -> Run:
         return Run(title, ignored, {case: judge(case, way) for case in scope if case.evaluates})
 
+    def each_update(title: str, ignored: dict[str, str], way: Callable[[Case], Rows]) -> Run:
+        return Run(
+            title, ignored, {case: judge_update(case, way) for case in scope if case.kind is Kind.UPDATE}
+        )
+
     by_changes = each("incremental", IGNORED_STREAMED, incremental)
     reasons = {case: why_recomputed(case) for case, outcome in by_changes.outcomes.items() if outcome.ok}
     operators = each("by operators", IGNORED_BY_OPERATORS, by_operators)
     parts = {case: why_oxigraph(case) for case, outcome in operators.outcomes.items() if outcome.ok}
     return Report(
-        syntax=Run("syntax", IGNORED, {case: judge_syntax(case) for case in scope if not case.evaluates}),
+        syntax=Run("syntax", IGNORED, {case: judge_syntax(case) for case in scope if case.parses}),
         one_shot=each("one-shot", IGNORED, one_shot),
         by_operators=operators,
         streamed=each("streamed", IGNORED_STREAMED, streamed),
         incremental=by_changes,
+        updates=each_update("updates", IGNORED, updated),
         oxigraph=each("Oxigraph alone", {}, oxigraph),
+        updates_by_oxigraph=each_update("Oxigraph alone, updates", {}, updated_by_oxigraph),
         recomputed={case: reason for case, reason in reasons.items() if reason is not None},
         asked={case: reason for case, reason in parts.items() if reason is not None},
+        on_spark=on_spark.run_if_possible(),
     )
 
 
@@ -105,7 +127,10 @@ def page(report: Report) -> str:
     """`docs/conformance.md`."""
     parts = [INTRODUCTION, "## Evaluation", *evaluation(report)]
     parts += ["## Without Oxigraph", *without_oxigraph(report)]
-    parts += ["## Wholly incremental", *wholly(report), "## Syntax", *syntax(report.syntax)]
+    parts += ["## Wholly incremental", *wholly(report), "## Updates", *updates(report)]
+    parts += ["## Syntax", *syntax(report.syntax)]
+    if report.on_spark is not None:
+        parts += ["## On Spark", *report.on_spark.lines()]
     parts += ["## Left out", *left_out(), "## Known failures", *known_failures(report)]
     return "\n\n".join(parts) + "\n"
 
@@ -114,7 +139,7 @@ INTRODUCTION = """\
 # Conformance
 
 This page is written by `make conformance`; do not edit it. It shows how Kelda does on the W3C test suites
-for SPARQL 1.0 and 1.1 Query. Each evaluation test runs four times:
+for SPARQL 1.0 and 1.1 Query, and for SPARQL 1.1 Update. Each evaluation test of a query runs four times:
 
 - **one-shot**: Kelda parses the query and Oxigraph answers it once over stored data;
 - **by operators**: the same, answered by Kelda's own operators over a view of the store. What has no operator
@@ -130,7 +155,8 @@ sequence if the query ends in ORDER BY (asked once; a stream of answers has no o
 graph for CONSTRUCT. *By value* counts results that are right except for another spelling of the same number
 or boolean (`1` for `01`): Oxigraph stores numbers by value. Where the default graph is
 empty, no element ever comes and the window would never report; there the query reports at a heart-beat.
-*Oxigraph alone* is the same test on the query text as it stands, for comparison."""
+*Oxigraph alone* is the same test on the query text as it stands, for comparison. Where there is a JDK, each
+test is also asked on Spark, over the files of a store."""
 
 
 def table(head: tuple[str, ...], body: Iterable[tuple[object, ...]]) -> str:
@@ -234,6 +260,20 @@ def wholly(report: Report) -> list[str]:
     return [
         f"{sentence} It hands {others} to the reference evaluator:",
         table(("why", "tests"), reasons.most_common()),
+    ]
+
+
+def updates(report: Report) -> list[str]:
+    """One table for the groups."""
+    run, other = report.updates, report.updates_by_oxigraph
+    body = [
+        (name, len(chosen), good(run, chosen), good(other, chosen))
+        for name, chosen in [*groups(run), ("**all**", list(run.outcomes))]
+    ]
+    return [
+        "An update is carried out on Kelda's own store, and what is stored afterwards must be the expected "
+        "dataset, up to the names of blank nodes.",
+        table(("group", "total", "passed", "Oxigraph alone"), body),
     ]
 
 

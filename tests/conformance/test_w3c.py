@@ -1,5 +1,5 @@
-"""The W3C SPARQL suites: syntax, one-shot by Oxigraph and by our own operators, and again with the data streamed in, through either
-evaluator. One test per case and way.
+"""The W3C SPARQL suites: syntax; one-shot, by Oxigraph and by our own operators; again with the data
+streamed in, through either evaluator; and updates. One test per case and way.
 
 A case in the ignore list still runs and must still fail: whoever closes the gap hears of it here.
 """
@@ -12,8 +12,17 @@ import pytest
 
 from .ignored import IGNORED, IGNORED_BY_OPERATORS, IGNORED_STREAMED
 from .results import Result
-from .w3c import Case, available, cases, data_root
-from .ways import by_operators, incremental, judge, judge_syntax, one_shot, streamed
+from .w3c import Case, Kind, available, cases, data_root
+from .ways import (
+    by_operators,
+    incremental,
+    judge,
+    judge_syntax,
+    judge_update,
+    one_shot,
+    streamed,
+    updated,
+)
 
 pytestmark = [
     pytest.mark.data,
@@ -23,7 +32,7 @@ pytestmark = [
 IN_SCOPE = [case for case in cases() if case.out_of_scope is None]
 
 
-def each(evaluates: bool, ignored: dict[str, str]) -> list[object]:
+def each(chosen: Callable[[Case], bool], ignored: dict[str, str]) -> list[object]:
     """Parameters, one id each; what is ignored is expected to fail."""
     return [
         pytest.param(
@@ -32,7 +41,7 @@ def each(evaluates: bool, ignored: dict[str, str]) -> list[object]:
             marks=[pytest.mark.xfail(strict=True, reason=ignored[case.id])] if case.id in ignored else [],
         )
         for case in IN_SCOPE
-        if case.evaluates == evaluates
+        if chosen(case)
     ]
 
 
@@ -41,30 +50,40 @@ def check(case: Case, way: Callable[[Case], Result]) -> None:
     assert outcome.ok, f"{case.id} ({case.query})\n{outcome.detail}"
 
 
-@pytest.mark.parametrize("case", each(evaluates=False, ignored=IGNORED))
+def evaluates(case: Case) -> bool:
+    return case.evaluates
+
+
+@pytest.mark.parametrize("case", each(lambda case: case.parses, IGNORED))
 def test_syntax(case: Case) -> None:
     outcome = judge_syntax(case)
     assert outcome.ok, f"{case.id}, a {case.kind.value} test\n{outcome.detail}\n{case.text()}"
 
 
-@pytest.mark.parametrize("case", each(evaluates=True, ignored=IGNORED))
+@pytest.mark.parametrize("case", each(evaluates, IGNORED))
 def test_one_shot(case: Case) -> None:
     check(case, one_shot)
 
 
-@pytest.mark.parametrize("case", each(evaluates=True, ignored=IGNORED_BY_OPERATORS))
+@pytest.mark.parametrize("case", each(evaluates, IGNORED_BY_OPERATORS))
 def test_by_operators(case: Case) -> None:
     check(case, by_operators)
 
 
-@pytest.mark.parametrize("case", each(evaluates=True, ignored=IGNORED_STREAMED))
+@pytest.mark.parametrize("case", each(evaluates, IGNORED_STREAMED))
 def test_streamed(case: Case) -> None:
     check(case, streamed)
 
 
-@pytest.mark.parametrize("case", each(evaluates=True, ignored=IGNORED_STREAMED))
+@pytest.mark.parametrize("case", each(evaluates, IGNORED_STREAMED))
 def test_incremental(case: Case) -> None:
     check(case, incremental)
+
+
+@pytest.mark.parametrize("case", each(lambda case: case.kind is Kind.UPDATE, IGNORED))
+def test_updated(case: Case) -> None:
+    outcome = judge_update(case, updated)
+    assert outcome.ok, f"{case.id} ({case.query})\n{outcome.detail}"
 
 
 @pytest.mark.parametrize(

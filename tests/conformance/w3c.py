@@ -28,6 +28,8 @@ MANIFESTS = (
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 MF = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"
 QT = "http://www.w3.org/2001/sw/DataAccess/tests/test-query#"
+UT = "http://www.w3.org/2009/sparql/tests/test-update#"
+LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 
 Node = NamedNode | BlankNode | Literal | Triple
 
@@ -48,6 +50,7 @@ class Kind(Enum):
 
     EVALUATION = "evaluation"
     CSV = "csv"
+    UPDATE = "update"
     POSITIVE_SYNTAX = "positive syntax"
     NEGATIVE_SYNTAX = "negative syntax"
     OTHER = "other"
@@ -56,19 +59,39 @@ class Kind(Enum):
 KINDS = {
     "QueryEvaluationTest": Kind.EVALUATION,
     "CSVResultFormatTest": Kind.CSV,
+    "UpdateEvaluationTest": Kind.UPDATE,
     "PositiveSyntaxTest": Kind.POSITIVE_SYNTAX,
     "PositiveSyntaxTest11": Kind.POSITIVE_SYNTAX,
     "NegativeSyntaxTest": Kind.NEGATIVE_SYNTAX,
     "NegativeSyntaxTest11": Kind.NEGATIVE_SYNTAX,
+    "PositiveUpdateSyntaxTest11": Kind.POSITIVE_SYNTAX,
+    "NegativeUpdateSyntaxTest11": Kind.NEGATIVE_SYNTAX,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What is stored before or after an update: documents of the default graph, and named graphs with
+    theirs."""
+
+    data: tuple[str, ...]
+    graphs: tuple[tuple[str, str], ...]
+
+    def quads(self) -> Iterator[Quad]:
+        """All of it, with blank nodes that no two documents share."""
+        for i, iri in enumerate(self.data):
+            yield from quads(iri, f"d{i}")
+        for i, (name, iri) in enumerate(self.graphs):
+            yield from quads(iri, f"g{i}", NamedNode(name))
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """One manifest entry. `id` is suite/group/name, e.g. sparql11/aggregates/agg01.
 
-    `data` and `graphs` are document IRIs: the default graph's and the named graphs'.
-    `type` is the manifest's own name for its kind; `lax` allows REDUCED to drop duplicates or not.
+    `data` and `graphs` are document IRIs: the default graph's and the named graphs'. Of an update, `before`
+    and `after` say what is stored. `type` is the manifest's own name for its kind; `lax` allows REDUCED to
+    drop duplicates or not.
     """
 
     id: str
@@ -79,6 +102,8 @@ class Case:
     graphs: tuple[str, ...] = ()
     result: str | None = None
     lax: bool = False
+    before: Contents | None = None
+    after: Contents | None = None
 
     @property
     def suite(self) -> str:
@@ -94,6 +119,16 @@ class Case:
     def evaluates(self) -> bool:
         """Whether an expected result is to be met (rather than only parsing)."""
         return self.kind in (Kind.EVALUATION, Kind.CSV)
+
+    @property
+    def parses(self) -> bool:
+        """Whether the text is only to be taken or refused."""
+        return self.kind in (Kind.POSITIVE_SYNTAX, Kind.NEGATIVE_SYNTAX)
+
+    @property
+    def is_update(self) -> bool:
+        """Whether the text is SPARQL Update, also where the manifest calls it a query."""
+        return self.query.endswith(".ru")
 
     @property
     def out_of_scope(self) -> str | None:
@@ -200,7 +235,9 @@ def read_case(graph: Graph, entry: Node, group: str) -> Case:
     action = graph.value(entry, MF + "action")
     described = iris(graph.values(action, QT + "query")) if action else ()
     # Syntax tests name the query itself; evaluation tests describe query and data; protocol tests neither.
-    queries = described or iris([action] if action else [])
+    requests = iris(graph.values(action, UT + "request")) if action else ()
+    queries = described or requests or iris([action] if action else [])
+    updates = KINDS.get(type) is Kind.UPDATE
     return Case(
         id=f"{group}/{entry.value.rpartition('#')[2]}",
         type=type,
@@ -210,6 +247,18 @@ def read_case(graph: Graph, entry: Node, group: str) -> Case:
         graphs=iris(graph.values(action, QT + "graphData")) if action else (),
         result=next(iter(iris(graph.values(entry, MF + "result"))), None),
         lax=graph.value(entry, MF + "resultCardinality") == NamedNode(MF + "LaxCardinality"),
+        before=contents(graph, action) if updates else None,
+        after=contents(graph, graph.value(entry, MF + "result")) if updates else None,
+    )
+
+
+def contents(graph: Graph, node: Node | None) -> Contents:
+    """What a manifest says is stored."""
+    assert node is not None, "an update without an action or a result"
+    named = graph.values(node, UT + "graphData")
+    return Contents(
+        iris(graph.values(node, UT + "data")),
+        tuple((graph.texts(one, LABEL)[0], iris(graph.values(one, UT + "graph"))[0]) for one in named),
     )
 
 

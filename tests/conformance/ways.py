@@ -13,21 +13,24 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from urllib.parse import urljoin
 
-from pyoxigraph import NamedNode, Quad, QueryTriples, Store
+from pyoxigraph import DefaultGraph, NamedNode, Quad, QueryTriples, Store
 
 from kelda.ask.prepared import prepare
+from kelda.ask.updating.update import carry_out
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.oneshot import Result as Answer
 from kelda.engine.oneshot import evaluate
 from kelda.engine.reference import ReferenceEvaluator
 from kelda.engine.report import Report, When
 from kelda.errors import QueryError
-from kelda.lang import algebra, parse
+from kelda.lang import algebra, parse, parse_update
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
 from kelda.rdf.graphstore import GraphStore
+from kelda.store.store import Store as KeldaStore
 from tests.ask.stored import view_of
 
+from ..ask.by_oxigraph import added, by_oxigraph, contents
 from .results import (
     Result,
     Rows,
@@ -246,11 +249,53 @@ def judge(case: Case, way: Callable[[Case], Result]) -> Outcome:
     return Outcome(Verdict.FAILED, found)
 
 
+def updated(case: Case) -> Rows:
+    """What is stored after an update that Kelda has carried out on its store."""
+    assert case.before is not None
+    store = KeldaStore()
+    store.apply(added(case.before.quads(), store.dictionary, moment=0))
+    request = parse_update(case.text(), base=case.query)
+    carry_out(request, store, 1, entry=1, now=0, solutions=by_oxigraph(store))
+    return as_rows(contents(store.view(), store.dictionary))
+
+
+def updated_by_oxigraph(case: Case) -> Rows:
+    """The same, by Oxigraph alone."""
+    assert case.before is not None
+    store = Store()
+    store.extend(case.before.quads())
+    store.update(case.text(), base_iri=case.query)
+    return as_rows(store)
+
+
+def as_rows(quads: Iterable[Quad]) -> Rows:
+    """A dataset as solutions of ?g ?s ?p ?o, so that results are compared in one way."""
+    named = ((q, None if isinstance(q.graph_name, DefaultGraph) else q.graph_name) for q in set(quads))
+    return Rows(
+        tuple(
+            row((("g", graph), ("s", q.subject), ("p", q.predicate), ("o", q.object))) for q, graph in named
+        )
+    )
+
+
+def judge_update(case: Case, way: Callable[[Case], Rows]) -> Outcome:
+    """Carry out an update and compare what is stored then."""
+    assert case.after is not None
+    try:
+        found = difference(way(case), as_rows(case.after.quads()))
+    except Exception as problem:  # noqa: BLE001 - whatever it is, it is this case's failure, not the run's
+        return Outcome(Verdict.FAILED, f"{type(problem).__name__}: {problem}")
+    return Outcome(Verdict.PASSED) if found is None else Outcome(Verdict.FAILED, found)
+
+
 def judge_syntax(case: Case) -> Outcome:
     """A syntax case: the parser must take it, or refuse it with a QueryError."""
     wanted = case.kind is Kind.POSITIVE_SYNTAX
     try:
-        parse(case.text(), base=case.query, allow_service=True)
+        if case.is_update:
+            parse_update(case.text(), base=case.query)
+        else:
+            parse(case.text(), base=case.query, allow_service=True)
     except QueryError as refusal:
         return Outcome(Verdict.FAILED, str(refusal)) if wanted else Outcome(Verdict.PASSED)
     except Exception as problem:  # noqa: BLE001 - neither taken nor refused: a failure either way

@@ -19,6 +19,7 @@ from kelda.lang import parse, prepare
 from kelda.lang.algebra import Output
 from kelda.rdf.event import Event
 from tests.engine.random_queries import EX, STREAMS, change, events, queries
+from tests.engine.stores import over
 from tests.engine.test_batching import bag
 from tests.engine.test_incremental import equip, store
 
@@ -35,7 +36,7 @@ def test_same_answers(
         parsed = {text: parse(text) for text in (one, other)}
     except QueryError:  # a random query may break a rule of SPARQL
         return
-    both = ReferenceEvaluator(store=store()), IncrementalEvaluator(store=store())
+    both = ReferenceEvaluator(store=store()), over(store())
     answers: tuple[list[Answer], list[Answer]] = ([], [])
     for evaluator in both:
         equip(evaluator)

@@ -18,6 +18,7 @@ from kelda.lang.algebra import Output, Slice
 from kelda.rdf.event import Event
 from kelda.rdf.graphstore import GraphStore
 from tests.engine.random_queries import STORED, STREAMS, events, queries
+from tests.engine.stores import over
 from tests.engine.test_batching import bag
 
 CASES = int(os.environ.get("KELDA_CASES", "800"))
@@ -37,7 +38,7 @@ def equip(evaluator: ReferenceEvaluator | IncrementalEvaluator) -> None:
 def test_same_answers(
     text: str, output: Output | None, a: list[Event], b: list[Event], data: st.DataObject
 ) -> None:
-    both_ways(IncrementalEvaluator(store=store()), text, output, a, b, data)
+    both_ways(over(store()), text, output, a, b, data)
 
 
 @settings(max_examples=CASES // 4, deadline=None)
@@ -46,7 +47,7 @@ def test_same_answers_by_definition(
     text: str, output: Output | None, a: list[Event], b: list[Event], data: st.DataObject
 ) -> None:
     """Instants are visited a step at a time, not an element at a time."""
-    both_ways(IncrementalEvaluator(store=store(), by_definition=True), text, output, a, b, data)
+    both_ways(over(store(), by_definition=True), text, output, a, b, data)
 
 
 def both_ways(

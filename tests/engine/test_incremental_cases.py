@@ -14,6 +14,7 @@ from kelda.lang import parse
 from kelda.lang.algebra import Output
 from kelda.rdf.event import Event
 from tests.engine.random_queries import EX, STREAMS
+from tests.engine.stores import over
 from tests.engine.test_batching import bag
 from tests.engine.test_incremental import equip, store
 
@@ -104,7 +105,7 @@ def run(evaluator: ReferenceEvaluator | IncrementalEvaluator, size: int) -> list
 @pytest.mark.parametrize("name", CASES)
 def test_same_as_reference(name: str, size: int, output: Output | None) -> None:
     query = parse(PREFIX + CASES[name])
-    reference, engine = ReferenceEvaluator(store=store()), IncrementalEvaluator(store=store())
+    reference, engine = ReferenceEvaluator(store=store()), over(store())
     for evaluator in (reference, engine):
         equip(evaluator)
         evaluator.register("q", query, output=output)
@@ -119,7 +120,7 @@ def test_exists_in_exists_with_a_variable_that_may_be_unbound() -> None:
         + """ASK { STREAM :a [RANGE 3ms] { ?x :p ?y } FILTER NOT EXISTS {
             { ?x :k ?y } UNION { ?x :knows ?z } FILTER NOT EXISTS { ?x :k ?y } } }"""
     )
-    reference, engine = ReferenceEvaluator(store=store()), IncrementalEvaluator(store=store())
+    reference, engine = ReferenceEvaluator(store=store()), over(store())
     for evaluator in (reference, engine):
         equip(evaluator)
         evaluator.register("q", query)

@@ -15,6 +15,7 @@ from kelda.lang import parse
 from kelda.lang.algebra import Output
 from kelda.rdf.event import Event
 from tests.engine.random_queries import EX, STREAMS, change, events
+from tests.engine.stores import over
 from tests.engine.test_batching import bag
 from tests.engine.test_incremental import equip, store
 
@@ -48,7 +49,7 @@ WINDOWS = ("RANGE 5ms", "RANGE 4ms SLIDE 2ms", "TRIPLES 3", "NOW", "SESSION GAP 
 def test_same_answers(
     window: str, output: Output | None, a: list[Event], b: list[Event], data: st.DataObject
 ) -> None:
-    reference, engine = ReferenceEvaluator(store=store()), IncrementalEvaluator(store=store())
+    reference, engine = ReferenceEvaluator(store=store()), over(store())
     both = (reference, engine)
     for evaluator in both:
         equip(evaluator)
@@ -82,7 +83,7 @@ def test_same_answers(
 
 
 def engine_with(*texts: str) -> IncrementalEvaluator:
-    engine = IncrementalEvaluator(store=store())
+    engine = over(store())
     equip(engine)
     for i, text in enumerate(texts):
         engine.register(f"q{i}", parse(PREFIX + text))

@@ -19,6 +19,7 @@ from kelda.lang.algebra import Output
 from kelda.rdf.event import Event
 from kelda.rdf.graphstore import GraphStore
 from tests.engine.random_queries import STREAMS, events
+from tests.engine.stores import over
 from tests.engine.test_batching import bag
 from tests.engine.test_incremental import equip, store
 
@@ -69,7 +70,7 @@ def texts(draw: st.DrawFn) -> str:
 @given(texts(), st.sampled_from([None, *Output]), events(), events())
 def test_same_answers(text: str, output: Output | None, a: list[Event], b: list[Event]) -> None:
     note(text)
-    reference, engine = ReferenceEvaluator(store=store()), IncrementalEvaluator(store=store())
+    reference, engine = ReferenceEvaluator(store=store()), over(store())
     expected: list[Answer] = []
     found: list[Answer] = []
     for evaluator in (reference, engine):
@@ -85,9 +86,9 @@ def test_same_answers(text: str, output: Output | None, a: list[Event], b: list[
 @pytest.mark.parametrize(
     "path, reason",
     [
-        (":p*", "a property path of any length over a window"),
-        ("(:p/:q)+", "a property path of any length over a window"),
-        (":q|:p*", "a property path of any length over a window"),
+        (":p*", "a property path of any length"),
+        ("(:p/:q)+", "a property path of any length"),
+        (":q|:p*", "a property path of any length"),
     ],
 )
 def test_other_paths_go_by_the_reference(path: str, reason: str) -> None:

@@ -8,12 +8,12 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from kelda.engine.answer import Answer
-from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.reference import ReferenceEvaluator
 from kelda.lang import parse
 from kelda.lang.algebra import Output
 from kelda.rdf.event import Event
 from tests.engine.random_queries import STREAMS, change, events
+from tests.engine.stores import over
 from tests.engine.test_batching import bag
 from tests.engine.test_incremental import equip, store
 from tests.engine.test_sharing import SHAPES, TERMS, WINDOWS
@@ -58,7 +58,7 @@ def texts(draw: st.DrawFn) -> str:
 def test_same_answers(
     one: str, other: str, output: Output | None, a: list[Event], b: list[Event], data: st.DataObject
 ) -> None:
-    reference, engine = ReferenceEvaluator(store=store()), IncrementalEvaluator(store=store())
+    reference, engine = ReferenceEvaluator(store=store()), over(store())
     both = (reference, engine)
     for evaluator in both:
         equip(evaluator)

@@ -105,6 +105,9 @@ class FakeEngine:
         self.done.append(f"add {name}")
         return query
 
+    def update(self, text: str, *, base: str | None = None) -> None:
+        self.done.append(f"update {text} at {base}")
+
     def watch(self, watcher: Callable[[FakeBatch], None]) -> None:
         self.watchers.append(watcher)
 

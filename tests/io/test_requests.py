@@ -204,3 +204,13 @@ def test_what_is_in_a_request_is_data(tmp_path: Path) -> None:
     ask = Ask(tmp_path, "add", query=spec("a"), sink=None)
     said = json.loads((tmp_path / FOLDER / f"{ask.id}.json").read_text())
     assert said["what"] == "add" and said["query"]["text"] == TEXT
+
+
+def test_an_update_is_not_carried_out_twice(tmp_path: Path, engine: FakeEngine) -> None:
+    ask = Ask(tmp_path, "update", text="CLEAR ALL", base="http://e/")
+    path = ask.folder / f"{ask.id}.json"
+    path.rename(ask.folder / f"{ask.id}.taken.json")  # taken, and then the engine was killed
+    Desk(tmp_path, engine).serve()
+    with pytest.raises(KeldaError, match="may have been carried out or not"):
+        ask.wait(0).result()
+    assert engine.done == []

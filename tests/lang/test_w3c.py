@@ -21,7 +21,7 @@ from pyoxigraph import (
 )
 
 from kelda.errors import QueryError
-from kelda.lang import parse
+from kelda.lang import parse, parse_update
 from kelda.lang.to_sparql import NOTHING, to_sparql
 from kelda.rdf.operators import FUNCTIONS
 
@@ -63,16 +63,23 @@ def test_the_suites_are_complete() -> None:
     kinds = Counter(case.kind for case in CASES)
     assert kinds[w3c.Kind.POSITIVE_SYNTAX] > 200
     assert kinds[w3c.Kind.NEGATIVE_SYNTAX] > 90
+    assert sum(case.is_update for case in CASES) > 140
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_syntax(case: w3c.Case) -> None:
+    def read() -> None:
+        if case.is_update:
+            parse_update(case.text(), base=case.query)
+        else:
+            parse(case.text(), base=case.query, allow_service=True)
+
     if case.kind is w3c.Kind.NEGATIVE_SYNTAX:
         with pytest.raises(QueryError) as caught:
-            parse(case.text(), base=case.query, allow_service=True)
+            read()
         assert caught.value.line is not None and caught.value.column is not None
     else:
-        parse(case.text(), base=case.query, allow_service=True)
+        read()
 
 
 @pytest.mark.parametrize("case", WITH_DATA, ids=lambda case: case.id)

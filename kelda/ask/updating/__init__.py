@@ -1,0 +1,1 @@
+"""SPARQL 1.1 Update, carried out on a store."""
