@@ -25,6 +25,7 @@ from kelda.rdf.event import Event
 from kelda.rdf.graphs import load_graph
 from kelda.shards.catalog import Drop, DropGraph, Load, Pause
 from kelda.shards.setup import Setup
+from tests import growing
 from tests.crash.abandon import abandon
 from tests.engine.random_queries import EX, STORED, STREAMS, events, queries
 from tests.engine.test_batching import bag
@@ -309,3 +310,39 @@ def test_whatever_comes_and_goes(
             one.push(rest)
             one.end(declared)
         assert bag(engine.answers) == bag(definition.answers)
+
+
+def test_programs_over_graphs_that_grow_by_definition() -> None:
+    """However the elements are cut into batches, and wherever the evaluator is lost."""
+    the_same_on("by definition")
+
+
+@pytest.mark.skipif(not growing.THE_ENGINE_CAN, reason="the engine has no stored graphs that grow yet")
+@pytest.mark.parametrize("on", ["inprocess", "checkpoint"])
+def test_programs_over_graphs_that_grow(on: str) -> None:
+    the_same_on(on)
+
+
+def the_same_on(on: str) -> None:
+    """Random programs have the same log by definition and on another side."""
+
+    @settings(max_examples=2 * CASES, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(growing.programs())
+    def check(program: list[growing.Op]) -> None:
+        for i, op in enumerate(program):
+            note(f"{i} {op}")
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            expected = growing.run(program, growing.ByDefinition(), folder)
+            if on == "by definition":
+                found = growing.run(program, growing.ByDefinition(cut=True), folder)
+            else:
+                side = growing.OnEngine(folder / "state" if on == "checkpoint" else None)
+                try:
+                    found = growing.run(program, side, folder)
+                finally:
+                    side.engine.stop()
+        assert found.lines == expected.lines
+        assert found.answers == expected.answers
+
+    check()

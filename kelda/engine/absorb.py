@@ -1,10 +1,12 @@
-"""Streams that become stored facts."""
+"""Absorbing: a stream whose elements become facts of a stored graph."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from pyoxigraph import DefaultGraph, NamedNode, Quad
 
 from kelda.engine.deltas import Ids
 from kelda.engine.stream_rows import StreamRows
@@ -16,11 +18,26 @@ from kelda.store.moments import BITS
 @wire.plain
 @dataclass(frozen=True, slots=True)
 class Absorb:
-    """Where the elements of a stream are stored: in a graph (None: the default graph); all of them, or those
-    with one of some predicates."""
+    """Where triples of a stream are stored (None: in the default graph), and which of them (None: all)."""
 
     graph: str | None = None
     predicates: frozenset[str] | None = None
+
+    def facts(self, quads: Iterable[Quad]) -> list[Quad]:
+        """What is stored of an event.
+
+        >>> from pyoxigraph import Literal
+        >>> a, b = (NamedNode("http://ex/" + name) for name in "ab")
+        >>> event = [Quad(a, a, Literal(1)), Quad(a, b, Literal(2))]
+        >>> [str(q) for q in Absorb("http://ex/g", frozenset([b.value])).facts(event)]
+        ['<http://ex/a> <http://ex/b> "2"^^<http://www.w3.org/2001/XMLSchema#integer> <http://ex/g>']
+        """
+        into = DefaultGraph() if self.graph is None else NamedNode(self.graph)
+        return [
+            Quad(quad.subject, quad.predicate, quad.object, into)
+            for quad in quads
+            if self.predicates is None or quad.predicate.value in self.predicates
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from kelda.engine.input import Input
 from kelda.engine.intervals import intervals_of
 from kelda.engine.join_groups import JoinGroups
 from kelda.engine.merging import alone
-from kelda.engine.mirror import Mirror
+from kelda.engine.mirrored import Mirrored
 from kelda.engine.network import NodeNetwork, SharedNetwork
 from kelda.engine.open_windows import OpenWindows, Window
 from kelda.engine.ownership import Owner
@@ -51,7 +51,7 @@ class Builder:
 
     def __init__(self, input: Input, store: Store, t0: int) -> None:
         self.input, self.store, self.t0 = input, store, t0
-        self.mirror: Mirror | None = None  # of the stored graphs, for queries by definition
+        self._mirror: Mirrored | None = None  # the stored graphs, for queries by definition
         self._windows, self._groups = OpenWindows(), JoinGroups()
         self._elements = Elements(input.dictionary)
         self._definitions = 0
@@ -60,6 +60,11 @@ class Builder:
     def _seen(self) -> int:
         """The moment up to which stored graphs are as new queries find them."""
         return seen_by(self.input.now, self.store.latest)
+
+    def reach(self, moment: int) -> None:
+        """Changes of stored graphs up to a moment are about to be seen."""
+        if self._mirror is not None:
+            self._mirror.reach(moment)
 
     def close(self) -> None:
         """A step begins: what is built later has nothing in common with what was built before."""
@@ -71,6 +76,8 @@ class Builder:
         query, output, report, owner = asked
         if query.form is A.Form.DESCRIBE:
             raise NotIncremental("DESCRIBE")
+        if not query.windows and output is A.Output.RSTREAM:
+            raise NotIncremental("a live query that sends all it has whenever a graph changes")
         if reads_every_stream(query) and not self.input.clock.streams:
             raise NotIncremental("STREAM ?var without any stream")
         query = optimize(query, self.input.clock.streams)
@@ -129,16 +136,14 @@ class Builder:
     def by_definition(self, name: str, asked: Asked, reason: str) -> DefinedNetwork:
         """A network for one query, whatever it is."""
         query, output, report, _ = asked
-        if self.mirror is None:
-            self.mirror = Mirror(self.store)
-            self.mirror.reach(self._seen)
-            self.mirror.settle()
-        graphs = self.mirror.graphs
+        if self._mirror is None:
+            self._mirror = Mirrored(self.store, self._seen)
+        graphs, mirror = self._mirror.graphs, self._mirror.mirror
         definition = Definition(name, query, output, report, self.t0, self._definitions, graphs)
         self._definitions += 1
         for stream in self.input.clock.streams:
             definition.open_windows(stream)
-        network = DefinedNetwork(definition, self._elements, self.mirror, reason)
+        network = DefinedNetwork(definition, self._elements, reason, mirror)
         network.starts_after(self.input.now)
         return network
 

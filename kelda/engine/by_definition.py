@@ -7,9 +7,9 @@ the query as plain SPARQL, and send the difference to the report before. Slow, o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyoxigraph import DefaultGraph, NamedNode, Quad, Triple
 
@@ -24,6 +24,7 @@ from kelda.lang import algebra as A
 from kelda.lang.timestamps import TIMESTAMP, asks, latest
 from kelda.lang.to_sparql import ROW_O, ROW_P, ROW_S, WINDOW_PREFIX, WindowGraph, to_sparql
 from kelda.plan.rules.deterministic import deterministic
+from kelda.plan.stored_reads import GraphName, StoredReads, stored_reads
 from kelda.rdf import wire
 from kelda.rdf.exact import Needs, to_store
 from kelda.rdf.graphstore import GraphStore
@@ -34,11 +35,15 @@ wire.plain(WindowGraph)  # a snapshot has some
 SUBJECT, PREDICATE, OBJECT = (NamedNode(iri[1:-1]) for iri in (ROW_S, ROW_P, ROW_O))
 
 
-def check_continuous(name: str, query: A.Query, clock: Clock) -> None:
-    """Refuse a query that has no window, or reads a stream that is not there."""
-    if not query.windows:
+def check_continuous(name: str, query: A.Query, clock: Clock, *, live: bool = False) -> None:
+    """Refuse a query that reads a stream that is not there, or has no window and is not to be `live`."""
+    if not query.windows and not live:
         raise UsageError(
             f"query {name!r} has no window: it is a one-shot query over stored data, not a continuous one"
+        )
+    if not query.windows and query.every is not None:
+        raise UsageError(
+            f"query {name!r} has no window: it reports when stored graphs change, not every {query.every} ms"
         )
     for window in query.windows:
         if isinstance(window.stream, NamedNode) and window.stream.value not in clock.streams:
@@ -110,6 +115,13 @@ def _in(triple: Triple, graph: NamedNode | DefaultGraph) -> Quad:
     return Quad(triple.subject, triple.predicate, triple.object, graph)
 
 
+class Told(NamedTuple):
+    """The items that are gone, and those that are new, in a report; nothing if there is none."""
+
+    gone: Sequence[Any] = ()
+    new: Sequence[Any] = ()
+
+
 @dataclass
 class Definition:
     """A query and where it stands. The graphs of its windows are in `store`, under its `number`."""
@@ -129,10 +141,15 @@ class Definition:
     text: str | None = None  # kept while it depends neither on NOW() nor on the streams and graphs there are
     text_needs: Needs = Needs.NOTHING
     asks_times: bool = field(init=False)
+    is_live: bool = field(init=False)  # it has no windows, and reports when a graph that it reads has changed
+    due: bool = True  # if it is live: it has something to report, its whole answer to begin with
+    reads: StoredReads = field(init=False)
 
     def __post_init__(self) -> None:
         self.query = deterministic(self.query)
         self.asks_times = asks(self.query.pattern)
+        self.is_live = not self.query.windows
+        self.reads = stored_reads(self.query)
 
     # ---------------------------------------------------------------- windows
 
@@ -171,10 +188,13 @@ class Definition:
         beside = (DefaultGraph(),) if stored is None else stored
         return _Window(name, graph, state, self.default_triples, beside)
 
-    def stored_changed(self) -> None:
-        """The stored graphs have changed: a triple is in the graph of a window if it is not beside it."""
-        for window in self.windows:
-            window.beside_changed(self.store)
+    def stored_changed(self, graphs: Collection[GraphName] | None = None) -> None:
+        """Stored graphs have changed (None: any of them). A triple is in the graph of a window if it is not
+        beside it; who is live has something to report."""
+        if graphs is None or self.reads.any_of(graphs):
+            self.due = True
+            for window in self.windows:
+                window.beside_changed(self.store)
 
     def forget(self) -> None:
         """It is gone: so are its graphs."""
@@ -188,6 +208,8 @@ class Definition:
 
     def next_instant(self, t: int) -> int:
         """The first instant after t at which this query has something to do by itself."""
+        if self.is_live:
+            return t + 1 if self.due and not self.paused else FOREVER
         instants = [w.state.next_change(t) for w in self.windows]
         silent = self.empty and (self.was_empty or self.output is A.Output.RSTREAM)
         if not (self.report.non_empty and silent):
@@ -199,6 +221,11 @@ class Definition:
         return min(instants, default=FOREVER)
 
     def visit(self, t: int, came: list[tuple[str, Element]], budget: Budget) -> list[Answer]:
+        """What it says at t, when the elements that came then are in its windows."""
+        told = self.told(t, came, budget)
+        return self.answers(t, "-", told.gone) + self.answers(t, "+", told.new)
+
+    def told(self, t: int, came: list[tuple[str, Element]], budget: Budget) -> Told:
         """Take the elements that came at t, move the windows there and report if the policy says so."""
         for window in self.windows:
             for stream, element in came:
@@ -206,11 +233,13 @@ class Definition:
                     window.state.add(element)
             window.move(t, self.store)
         if self.paused or not self.reports_at(t):
-            return []
-        self.was_empty = self.empty
-        return self.send(t, self.result(t, budget))
+            return Told()
+        self.was_empty, self.due = self.empty, False
+        return self.difference(self.result(t, budget))
 
     def reports_at(self, t: int) -> bool:
+        if self.is_live:
+            return self.due
         match self.report.when:
             case When.CONTENT_CHANGE:
                 due = any(w.state.changed for w in self.windows)
@@ -270,7 +299,7 @@ class Definition:
                 found[triple] = max(element.time, found.get(triple, element.time))
         return found
 
-    def send(self, t: int, items: list[Any]) -> list[Answer]:
+    def difference(self, items: list[Any]) -> Told:
         before, self.last = self.last, Counter(items)
         plus: list[Any] = []
         minus: list[Any] = []
@@ -284,9 +313,9 @@ class Definition:
             case A.Output.CHANGES:
                 minus = list((before - self.last).elements())
                 plus = _in_order(self.last - before, items)
-        return self.answers(t, "-", minus) + self.answers(t, "+", plus)
+        return Told(minus, plus)
 
-    def answers(self, t: int, sign: str, items: list[Any]) -> list[Answer]:
+    def answers(self, t: int, sign: str, items: Sequence[Any]) -> list[Answer]:
         if not items:
             return []
         match self.query.form:
@@ -307,11 +336,11 @@ class Definition:
     def snapshot(self) -> bytes:
         """What must survive a restart, apart from the query itself and stored graphs."""
         windows = [(window.name, window.graph, window.state) for window in self.windows]
-        return wire.encode((windows, self.last, self.was_empty, self.paused))
+        return wire.encode((windows, self.last, self.was_empty, self.paused, self.due))
 
     def restore(self, data: bytes) -> None:
         """Go on from a snapshot."""
-        windows, self.last, self.was_empty, self.paused = wire.decode(
+        windows, self.last, self.was_empty, self.paused, self.due = wire.decode(
             data, "what a query by definition keeps"
         )
         self.forget()

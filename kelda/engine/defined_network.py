@@ -1,7 +1,8 @@
 """A query by definition as a network: on the same elements and the same clock as all others.
 
 It takes the rows of its streams as elements, and visits each instant of a step at which one comes or at which
-its windows change or report by themselves.
+its windows change or report by themselves; if it has no windows, each moment at which stored graphs change.
+Before each visit the mirror of the stored graphs is moved there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pyoxigraph import Quad
 
 from kelda.engine.answer import Answer
 from kelda.engine.batch import Batch, DefinedBatch
+from kelda.engine.budget import Budget
 from kelda.engine.by_definition import Definition
 from kelda.engine.clock import FOREVER, NEVER
 from kelda.engine.mirror import Mirror
@@ -21,7 +23,7 @@ from kelda.engine.stopped import EVERYBODYS
 from kelda.engine.stream_rows import NO_ROWS, StreamRows
 from kelda.engine.window import Element
 from kelda.rdf.dictionary import Dictionary
-from kelda.store.moments import of_instant
+from kelda.store.moments import instant_of, of_instant
 
 MOST_TERMS = 1 << 14  # that are remembered
 
@@ -38,7 +40,7 @@ class Elements:
     """The rows of a step as elements: made once for all queries that want them so."""
 
     def __init__(self, dictionary: Dictionary) -> None:
-        self._dictionary = dictionary
+        self.dictionary = dictionary
         self._step = -1
         self._made: dict[str, list[Element]] = {}
         self._known: dict[int, object] = {}  # terms by id
@@ -64,7 +66,7 @@ class Elements:
         if any(id not in self._known for id in ids):
             if len(self._known) > MOST_TERMS:
                 self._known.clear()
-            self._known.update(zip(ids, self._dictionary.terms(ids), strict=True))
+            self._known.update(zip(ids, self.dictionary.terms(ids), strict=True))
         return [self._known[id] for id in ids]
 
 
@@ -73,41 +75,72 @@ class DefinedNetwork(Network):
 
     rebuilds = False
 
-    def __init__(self, definition: Definition, elements: Elements, mirror: Mirror, reason: str) -> None:
-        self.definition, self._elements, self._mirror, self.reason = definition, elements, mirror, reason
-        self._stored = mirror.position  # where the stored graphs were when they were looked at last
+    def __init__(
+        self, definition: Definition, elements: Elements, reason: str, mirror: Mirror | None = None
+    ) -> None:
+        self.definition, self._elements, self.reason = definition, elements, reason
         self.name, self.query = definition.name, definition.query
         self._visited = NEVER  # all instants up to here have been
+        self._mirror = Mirror(definition.store, elements.dictionary) if mirror is None else mirror
+        self._place = self._mirror.place  # of the mirror, as far as the query knows it
 
     def starts_after(self, now: int) -> None:
         """The query was registered when the clock stood at `now`."""
         self._visited = now
+        self._see(FOREVER)
 
     @property
     def who(self) -> int:
         return id(self)
 
     def step(self, step: Step) -> list[Answer]:
+        if step.update is not None:
+            return self.updated(step.since, step.budget)
         said: list[Answer] = []
         visited = step.since if self._visited == NEVER else self._visited
+        end = of_instant(step.until)
         try:
             came = self._came(step)
-            while True:
-                instant = min(next(iter(came), FOREVER), self.definition.next_instant(visited))
-                if instant > step.until:
-                    break
-                self._mirror.move(min(of_instant(instant), step.moment))
-                if self._mirror.position != self._stored:
-                    self._stored = self._mirror.position
-                    self.definition.stored_changed()
+            if self._visited == NEVER:
+                self._see(of_instant(visited))  # what was there before there was time
+            while (moment := self._next_moment(visited, next(iter(came), FOREVER))) <= end:
+                self._see(moment)
+                instant = instant_of(moment)
                 said += self.definition.visit(instant, came.pop(instant, []), step.budget)
                 visited = instant
+            self._see(end)
         except EVERYBODYS:
             raise
         except Exception as error:
             raise FailedAt(error, visited, said) from error
         self._visited = step.until
         return said
+
+    def updated(self, now: int, budget: Budget) -> list[Answer]:
+        """What a live query says to changes of stored graphs that were carried out when all up to `now` had
+        been answered. Before time has begun it is to be asked only if there are no streams."""
+        said: list[Answer] = []
+        if self.definition.is_live:
+            while (moment := self._mirror.next_moment(self._place)) < FOREVER:
+                self._see(moment)
+                time = self.definition.t0 if now == NEVER else instant_of(moment)
+                said += self.definition.visit(time, [], budget)
+        return said
+
+    def _next_moment(self, visited: int, element: int) -> int:
+        """When it has to be visited next, if an `element` comes then."""
+        by_itself = of_instant(min(element, self.definition.next_instant(visited)))
+        if self.definition.is_live:
+            return min(by_itself, self._mirror.next_moment(self._place))
+        return by_itself
+
+    def _see(self, moment: int) -> None:
+        """Look at the stored graphs at a moment."""
+        self._mirror.stand(self._place)
+        changed = self._mirror.move(moment)
+        self._place = self._mirror.place
+        if changed:
+            self.definition.stored_changed(changed)
 
     def _came(self, step: Step) -> dict[int, list[tuple[str, Element]]]:
         """The elements of a step with their streams, by their instants, ascending."""
@@ -139,4 +172,5 @@ class DefinedNetwork(Network):
     def restore(self, kept: KeptNetwork | None) -> None:
         if kept is not None:
             self._visited, data = kept.report
+            self._place = self._mirror.place
             self.definition.restore(data)

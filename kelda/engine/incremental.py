@@ -54,7 +54,7 @@ class IncrementalEvaluator:
         self.made: list[Changes] = []  # of stored graphs, for whoever makes them last
         self.input = Input(self.dictionary)
         self.registry = Registry(Builder(self.input, self.store, t0), by_definition)
-        self.running = Running(self.registry, self.input, memory_limit)
+        self.running = Running(self.registry, self.input, t0, memory_limit)
         self.on_step: Callable[[Step], None] | None = None  # told of each step before it is taken
 
     # -------------------------------------------------------------------- queries

@@ -1,67 +1,94 @@
-"""The stored graphs for queries by definition: in an Oxigraph store, as they are at the visited instant.
+"""The stored graphs as Oxigraph sees them, at one moment: for queries by definition.
 
-Queries by definition take a step one after another, each instant by instant: so the mirror goes back, too, as
-far as the last step.
+Queries take a step one after the other, each through all of its instants. So the mirror can be moved back as
+well as on, over the changes that are not settled yet: each query finds it where it has left it.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import numpy as np
 from pyoxigraph import Quad
 
-from kelda.engine.clock import NEVER
-from kelda.engine.stored import Watch
+from kelda.plan.stored_reads import GraphName
+from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.graphstore import GraphStore
-from kelda.store.moments import instant_of
-from kelda.store.store import Store
+from kelda.store.changes import Changes, Ids
+from kelda.store.moments import FOREVER
+from kelda.store.view import View
+
+Change = tuple[int, Quad]  # sign, fact
 
 
 class Mirror:
-    """`graphs` holds what the store holds at the moment to which it was moved last."""
+    """Keeps the stored graphs in `store`, in which there may be other graphs too.
 
-    def __init__(self, store: Store) -> None:
-        self.graphs = GraphStore()
-        self.position = 0  # how many changes are in `graphs`
-        self._store = store
-        self._watch = Watch(store, lambda graph, predicate: True, NEVER)
-        self._forgotten = 0  # changes that are not undone any more
-        self._changes: list[tuple[int, int, Quad]] = []  # moment, sign, quad; those behind them
+    A *place* in it is a number of changes, counted from the beginning."""
 
-    def reach(self, moment: int) -> None:
-        """Know all changes up to a moment."""
-        self.settle()
-        terms = self._store.dictionary.terms
-        for table, (s, o, moments, sign) in self._watch.changed(moment):
-            graph, predicate = terms(self._store.tables.name(table))
-            found = terms(np.concatenate([s, o]))
-            size = len(s)
-            for subject, object, at, plus in zip(
-                found[:size], found[size:], moments.tolist(), sign.tolist(), strict=True
-            ):
-                self._changes.append((at, plus, Quad(subject, predicate, object, graph)))  # type: ignore[arg-type]
-        self._changes.sort(key=lambda change: change[:2])
+    def __init__(self, store: GraphStore, dictionary: Dictionary) -> None:
+        self.store, self._dictionary = store, dictionary
+        self._moments: list[int] = []  # of the changes that are not settled
+        self._changes: list[Change] = []
+        self._settled = 0  # place of the first of them
+        self._done = 0  # how many of them are carried out
 
-    def settle(self) -> None:
-        """Hold all that is known, which is not undone any more."""
-        self._move(self._forgotten + len(self._changes))
-        self._forgotten += len(self._changes)
-        self._changes = []
+    def begin_with(self, view: View) -> None:
+        """Put all in that is stored, once."""
+        for graph in view.graphs():
+            for table in view.tables(graph):
+                s, o = table.scan()
+                g, p = (np.full(len(s), id, np.int64) for id in (graph, table.predicate))
+                self.store.bulk_extend(self._quads(g, s, p, o))
 
-    def move(self, moment: int) -> None:
-        """Hold what the store holds at a moment that was reached, in the last step."""
-        known = [at for at, _, _ in self._changes]
-        self._move(self._forgotten + int(np.searchsorted(np.array(known, np.int64), moment, "right")))
+    @property
+    def place(self) -> int:
+        """Where it stands."""
+        return self._settled + self._done
 
-    def instants(self) -> list[int]:
-        """The instants at which something has changed, in the last step."""
-        return sorted({instant_of(at) for at, _, _ in self._changes})
+    def take(self, changes: Changes) -> None:
+        """Know of changes to come. Each of them made a difference; their moments are not before those of
+        others."""
+        columns = (changes.graph, changes.s, changes.p, changes.o)
+        self._moments += changes.moment.tolist()
+        self._changes += zip(changes.sign.tolist(), self._quads(*columns), strict=True)
 
-    def _move(self, position: int) -> None:
-        while self.position < position:
-            _, sign, quad = self._changes[self.position - self._forgotten]
-            (self.graphs.add if sign > 0 else self.graphs.remove)(quad)
-            self.position += 1
-        while self.position > position:
-            self.position -= 1
-            _, sign, quad = self._changes[self.position - self._forgotten]
-            (self.graphs.remove if sign > 0 else self.graphs.add)(quad)
+    def _quads(self, g: Ids, s: Ids, p: Ids, o: Ids) -> list[Quad]:
+        terms = iter(self._dictionary.terms(np.concatenate([s, p, o, g])))
+        parts = [[next(terms) for _ in range(len(s))] for _ in range(4)]
+        return [Quad(*of) for of in zip(*parts, strict=True)]
+
+    def next_moment(self, place: int) -> int:
+        """The moment of the change at a place; FOREVER if there is none."""
+        i = place - self._settled
+        return self._moments[i] if i < len(self._moments) else FOREVER
+
+    def move(self, moment: int) -> set[GraphName]:
+        """Carry out what is left of the changes up to a moment, that included; gives the graphs that are
+        different."""
+        return self._go(max(self._done, bisect_right(self._moments, moment)))
+
+    def stand(self, place: int) -> None:
+        """Go to where it stood before, back or on."""
+        self._go(place - self._settled)
+
+    def _go(self, to: int) -> set[GraphName]:
+        if to < 0:
+            raise AssertionError("the mirror cannot go back behind what is settled")
+        on = self._changes[self._done : to]
+        back = [(-sign, quad) for sign, quad in reversed(self._changes[to : self._done])]
+        for sign, quad in on + back:
+            if sign > 0:
+                self.store.add(quad)
+            else:
+                self.store.remove(quad)
+        self._done = to
+        return {quad.graph_name for _, quad in on + back}
+
+    def settle(self, moment: int) -> None:
+        """Nobody will ask for it as it was before a moment: that one's changes are carried out for ever."""
+        self.move(moment)
+        count = bisect_right(self._moments, moment)
+        del self._moments[:count], self._changes[:count]
+        self._settled += count
+        self._done -= count

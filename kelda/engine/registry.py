@@ -114,7 +114,7 @@ class Registry:
         if self._is_taken(name):
             raise UsageError(f"a query named {name!r} is registered already: choose another name or drop it")
         check_functions(query)
-        check_continuous(name, query, self._input.clock)
+        check_continuous(name, query, self._input.clock, live=True)
         self._register(name, Asked(query, output or output_of(query), report or report_of(query), owner))
 
     def _register(self, name: str, asked: Asked) -> None:
@@ -243,8 +243,7 @@ class Registry:
 
     def reach(self, moment: int) -> None:
         """Changes of stored graphs up to a moment are about to be seen."""
-        if self._builder.mirror is not None:
-            self._builder.mirror.reach(moment)
+        self._builder.reach(moment)
 
     def apart(self) -> None:
         """Queries that are registered from now on have no state in common with those before."""

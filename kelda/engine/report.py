@@ -30,7 +30,9 @@ def periods_of(query: Query, report: Report) -> frozenset[int]:
 
 
 def output_of(query: Query) -> Output:
-    """What the query says, else ISTREAM for CQELS-QL and RSTREAM for the others."""
+    """What the query says, else CHANGES without windows, ISTREAM for CQELS-QL and RSTREAM for the others."""
     if query.output is not None:
         return query.output
+    if not query.windows:
+        return Output.CHANGES
     return Output.ISTREAM if query.dialect is Dialect.CQELS else Output.RSTREAM

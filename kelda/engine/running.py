@@ -20,14 +20,14 @@ from kelda.engine.reachable import TermRelease
 from kelda.engine.registry import Registry
 from kelda.engine.stopped import EVERYBODYS, Stopped
 from kelda.errors import MemoryLimitError
-from kelda.store.moments import instant_of
 
 
 class Running:
     """Runs what is registered. With `memory_limit` (bytes), what takes too much in a step is stopped, and a
     step after which too much is held is an error."""
 
-    def __init__(self, registry: Registry, input: Input, memory_limit: int | None) -> None:
+    def __init__(self, registry: Registry, input: Input, t0: int, memory_limit: int | None) -> None:
+        self._t0 = t0
         self.memory_limit = memory_limit
         self.budget = Budget(memory_limit, self._fail)
         self.terms = TermRelease(input.dictionary)
@@ -130,12 +130,12 @@ class Running:
     def updated(self, moment: int) -> list[Batch]:
         """Stored graphs have changed at a moment between two instants: what live queries say to it."""
         live = [network for network in self._registry.networks() if network.is_live]
-        if not live:
-            return []
         now = self._input.now
-        since = now if now > NEVER else instant_of(moment) - 1
+        if not live or (now == NEVER and self._input.clock.streams):  # they wait for the first instant
+            return []
         self._input.steps += 1
-        step = Step(self._input.steps, instant_of(moment), {}, self.budget, since, moment)
+        at = self._t0 if now == NEVER else now + 1
+        step = Step(self._input.steps, at, {}, self.budget, now if now > NEVER else at - 1, moment)
         self._take(step, live)
         view = self._input.dictionary.view()
         batches = [network.batch(said, view) for network in live if (said := self._told[network.who])]

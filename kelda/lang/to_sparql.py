@@ -55,7 +55,7 @@ class WindowGraph:
 
 @dataclass
 class _Writer(ExpressionText):
-    windows: Mapping[str, tuple[WindowGraph, ...]]
+    windows: Mapping[str, tuple[WindowGraph, ...]] | None
     stream_vars: Mapping[str, A.Var]
     now: Literal | None
     named_graphs: tuple[NamedNode, ...] | None = None
@@ -214,12 +214,13 @@ class _Writer(ExpressionText):
             each = (f"{{ GRAPH {g} {body} VALUES {self.term(name)} {{ {g} }} }}" for g in self.named_graphs)
             return " UNION ".join(each) or f"VALUES {self.term(name)} {{ }}"
         text = f"GRAPH {self.term(name)} {body}"
-        if isinstance(name, A.Var) and self.windows:
+        if isinstance(name, A.Var) and self.windows is not None:
             var = self.term(name)
             text += f' FILTER(!(isIRI({var}) && STRSTARTS(STR({var}), "{WINDOW_PREFIX}")))'
         return text
 
     def in_window(self, window: str, inner: A.Pattern) -> str:
+        assert self.windows is not None
         alternatives = [self.in_window_graph(w, inner) for w in self.windows[window]]
         var = self.stream_vars.get(window)
         if var is None:
@@ -295,7 +296,8 @@ def to_sparql(
 ) -> str:
     """The text of `query` without its dataset clause (pass that to the store beside the text).
 
-    `windows` tells the graphs of each window: one, or for `STREAM ?var` one per known stream.
+    `windows` tells the graphs of each window: one, or for `STREAM ?var` one per known stream; None if there
+    are no windows in the store, of other queries neither.
     `now` replaces NOW(): a continuous query's present is its tick, not the wall clock.
     `named_graphs` are the graphs that GRAPH ?g ranges over; see `is_graph_by_graph`.
     `needs`: what the literals that there are ask for; see `kelda.rdf.exact`.
@@ -303,7 +305,7 @@ def to_sparql(
     """
     stream_vars = {w.name: w.stream for w in query.windows if isinstance(w.stream, A.Var)}
     while True:
-        writer = _Writer(windows or {}, stream_vars, now, named_graphs, needs, plain)
+        writer = _Writer(windows, stream_vars, now, named_graphs, needs, plain)
         text = _write(writer, query)
         if writer.needs == needs:
             return text

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyoxigraph import DefaultGraph, Quad, RdfFormat
 
-from kelda.ask import fresh, quads
+from kelda.ask.updating import fresh, quads
 from kelda.errors import UsageError
 from kelda.rdf.arrow import what_terms
 from kelda.rdf.arrow_kernels import BLANK

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from pyoxigraph import BlankNode, NamedNode
 
-from kelda.ask import fresh, quads, template
+from kelda.ask.updating import fresh, quads, template
 from kelda.ask.updating.loading import Fetch, from_files, load
 from kelda.ask.updating.table import Solutions
 from kelda.ask.updating.where import Where

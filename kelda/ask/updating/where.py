@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyoxigraph import Literal
 
-from kelda.ask import fresh
+from kelda.ask.updating import fresh
 from kelda.ask.updating.table import Solutions, Table
 from kelda.engine.expressions import Expressions
 from kelda.engine.functions import check_functions
