@@ -7,12 +7,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from kelda.ask.table import Table
+from kelda.ask.table import Ids, Table
 from kelda.engine.answer import Value
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.ids import from_text
 
 MOST_REMEMBERED = 1 << 18
+FEW = 200  # terms that are decoded one by one
 
 Row = dict[str, Value]
 
@@ -25,20 +26,23 @@ class Decoder:
         self._dictionary = dictionary
         self._known: dict[int, Value] = {}
 
-    def terms(self, ids: list[int]) -> list[Value | None]:
-        """The terms in order; None for what is unbound."""
+    def columns(self, ids: Ids) -> list[list[Value | None]]:
+        """The terms, column by column; None for what is unbound."""
         known = self._known
-        new = {*ids}.difference(known)
+        new = {*ids.ravel().tolist()}
         new.discard(0)
-        if new:
-            if len(known) + len(new) > MOST_REMEMBERED:
-                known.clear()
-                new = {id for id in ids if id}
+        if len(known) + len(new) > MOST_REMEMBERED:
+            known.clear()
+        new.difference_update(known)
+        if len(new) > FEW:
             self._learn(new)
-        return list(map(known.get, ids))
+        elif new:
+            some = list(new)
+            known.update(zip(some, self._dictionary.terms(some), strict=True))  # type: ignore[arg-type]
+        return [list(map(known.get, column)) for column in ids.tolist()]
 
     def _learn(self, ids: set[int]) -> None:
-        """Hashed terms come from one piece of text, the others from their ids."""
+        """Many at once: hashed terms come from one piece of text, the others from their ids."""
         texts = self._dictionary.entries_of(np.fromiter(ids, np.int64, len(ids)))
         data, offsets = texts.texts.tobytes(), texts.offsets.tolist()
         hashed = texts.ids.tolist()
@@ -49,7 +53,7 @@ class Decoder:
 
     def rows(self, table: Table) -> list[Row]:
         """Solutions as dictionaries, without what is unbound."""
-        columns = [self.terms(ids.tolist()) for ids in table.ids]
+        columns = self.columns(table.ids)
         if not columns:
             return [{} for _ in range(len(table))]
         rows = list(map(_row_maker(table.columns), *columns))

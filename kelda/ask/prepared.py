@@ -81,12 +81,15 @@ class PreparedAsk:
         return self._last[1]
 
     def _run(self, at: At) -> Table:
-        found = Table(self._plan.columns, self._plan.run(at))
+        if self.query.form is A.Form.ASK:
+            found = self._plan.some(at, 1)
+            return Table((), np.zeros((0, min(found.shape[1], 1)), np.int64))
+        return self._made_of(Table(self._plan.columns, self._plan.run(at)), at)
+
+    def _made_of(self, found: Table, at: At) -> Table:
         match self.query.form:
             case A.Form.SELECT:
                 return found
-            case A.Form.ASK:
-                return Table((), np.zeros((0, min(len(found), 1)), np.int64))
             case A.Form.CONSTRUCT:
                 return constructed(self.query.template, found, at)
         shown = {t.name for t in self.query.describe if isinstance(t, A.Var)}
@@ -101,7 +104,7 @@ class PreparedAsk:
             return Solutions(list(table.columns), self._decoder.rows(table))
         if self.query.form is A.Form.ASK:
             return bool(len(table))
-        columns = [self._decoder.terms(ids.tolist()) for ids in table.ids]
+        columns = self._decoder.columns(table.ids)
         return [
             Triple(*row[:3]) if len(row) < 4 or row[3] is None else Quad(*row)
             for row in zip(*columns, strict=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyoxigraph import BlankNode, Literal, Triple
 
-from kelda.ask import quads
+from kelda.ask.updating import quads
 from kelda.ask.updating.table import Table
 from kelda.lang import algebra as A
 from kelda.lang.update import Template
