@@ -31,6 +31,7 @@ from tests.engine.random_queries import EX, STORED, STREAMS, Writer, events, que
 from tests.engine.test_batching import bag
 
 THE_ENGINE_CAN = False  # absorb, update, run live queries, feed graphs and ask the past
+KEEP: dict[str, Any] = {"keep": 10_000}  # snapshots, for `connect`: all of them
 
 LATENESS = 1
 PREFIX = "PREFIX : <http://ex/> "
@@ -471,13 +472,13 @@ class ByDefinition:
 class OnEngine:
     """What users hold, in this process; with a checkpoint it can be lost."""
 
-    def __init__(self, checkpoint: Path | None, **more: Any) -> None:
+    def __init__(self, checkpoint: Path | None) -> None:
         self.answers: list[Answer] = []
-        self._checkpoint, self._more = checkpoint, more
+        self._checkpoint = checkpoint
         self._start()
 
     def _start(self) -> None:
-        self.engine = kelda.connect(checkpoint=self._checkpoint, batch_events=3, **self._more)
+        self.engine = kelda.connect(checkpoint=self._checkpoint, batch_events=3, **KEEP)
         self.engine.start()
 
     def add_stream(self, iri: str, absorb: Absorb | None) -> None:

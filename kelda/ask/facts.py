@@ -20,7 +20,10 @@ from kelda.store.view import View
 class Facts(Protocol):
     """The facts of one predicate in a graph (`kelda.store.view.TableView`)."""
 
-    predicate: int
+    @property
+    def predicate(self) -> int:
+        """Which it is."""
+        ...
 
     @property
     def rows(self) -> int:

@@ -50,7 +50,7 @@ class IncrementalEvaluator:
         by_definition: bool = False,
     ) -> None:
         self.dictionary = Dictionary()
-        self.store = Store(dictionary=self.dictionary) if store is None else store
+        self.store = Store() if store is None else store
         self.made: list[Changes] = []  # of stored graphs, for whoever makes them last
         self.input = Input(self.dictionary)
         self.registry = Registry(Builder(self.input, self.store, t0), by_definition)
@@ -123,7 +123,10 @@ class IncrementalEvaluator:
 
     def change(self, changes: Changes) -> list[Batch]:
         """Carry out an update; what live queries say to it. Others see it from the next instant on."""
-        made = self.store.apply(changes)
+        return self.changed(self.store.apply(changes))
+
+    def changed(self, made: Changes) -> list[Batch]:
+        """An update was carried out; what live queries say to it."""
         if not len(made):
             return []
         self.made.append(made)

@@ -11,7 +11,6 @@ from kelda.engine.batch import Batch
 from kelda.engine.budget import Budget
 from kelda.engine.clock import NEVER
 from kelda.engine.defined_network import FailedAt
-from kelda.engine.deltas import Ids
 from kelda.engine.input import Input
 from kelda.engine.memory import Count, Held
 from kelda.engine.network import Network
@@ -47,7 +46,7 @@ class Running:
         self._told = {}
         if self.terms.due:
             with_ids = [network for network in self._registry.networks() if network.rebuilds]
-            self.terms.release(with_ids, self._input.pending, self._input.late_facts, self._stored_ids())
+            self.terms.release(with_ids, self._input.pending, self._input.late_facts)
         self._check_memory()
         return batches
 
@@ -164,11 +163,6 @@ class Running:
         for stream, pending in self._input.pending.items():
             out.append(Held("stream", stream, "elements that wait", count.bytes(pending.parts)))
         return [*out, Held("dictionary", "", "terms", self._input.dictionary.nbytes)]
-
-    def _stored_ids(self) -> list[Ids]:
-        """The ids of all that is stored, if its terms are in the same dictionary."""
-        store = self._registry.store
-        return store.ids() if store.dictionary is self._input.dictionary else []
 
     def _check_memory(self) -> None:
         if self.memory_limit is None:

@@ -181,7 +181,7 @@ class Asked(Node):
 
 def bring(store: Store, terms: Dictionary, ids: Ids) -> None:
     """Have terms of the store known where they are needed."""
-    if store.dictionary is not terms and ids.size:
+    if ids.size:
         unknown = terms.unknown(ids.ravel())
         if len(unknown):
             terms.add_entries(store.dictionary.entries_of(unknown))

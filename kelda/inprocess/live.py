@@ -8,11 +8,11 @@ from kelda.engine.incremental import IncrementalEvaluator
 from kelda.io.job import QuerySpec
 from kelda.lang import algebra as A
 from kelda.lang.params import Prepared
-from kelda.rdf.graphstore import GraphStore
 from kelda.shards.catalog import Op
 from kelda.shards.levels import Levels
 from kelda.shards.setup import Setup
 from kelda.shards.trial import Many, output_in
+from kelda.store.store import Store
 
 WAITS = "registered; it begins when all that was read before it has been answered"
 
@@ -26,8 +26,8 @@ class Live:
         self._reasons: dict[str, str] = {}  # of queries that wait
 
     @property
-    def store(self) -> GraphStore:
-        return self._levels().shards[0].evaluator.store
+    def store(self) -> Store:
+        return self._levels().store
 
     def _evaluator(self, name: str, query: A.Query, level: int) -> IncrementalEvaluator:
         shards = self._levels().shards
@@ -35,7 +35,7 @@ class Live:
             here = shards[level].evaluator
             if name in here.queries or not self._waits(query):
                 return here
-        evaluator = self._setup.evaluator()
+        evaluator = self._setup.evaluator(self.store)
         for shard in shards:
             for source in shard.declared.streams.values():
                 if source.iri not in evaluator.clock.streams:

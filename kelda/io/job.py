@@ -10,6 +10,8 @@ from kelda.lang.algebra import Query, Report
 from kelda.lang.params import term_from_text
 from kelda.rdf import wire
 
+DEFAULT = "default"  # the name of the default graph, where a stream is absorbed into it
+
 
 @wire.plain
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class StreamSource:
     idle_ms: int | None = None  # ms of silence after which it does not hold back the clock; None: never
     rate: int | None = None  # records a second that are taken at most; None: as they come
     max_record: int | None = None  # bytes of a record at most, longer ones are rejected; None: 16 million
+    absorb: str | None = None  # the graph that its elements are stored in; DEFAULT: the default graph
+    predicates: tuple[str, ...] | None = None  # of those that are; None: all
 
 
 @dataclass(frozen=True, slots=True)

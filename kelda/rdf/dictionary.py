@@ -5,11 +5,13 @@ a hash table of flat arrays, so that millions of terms cost little more than the
 decoded without it.
 
 It promises that an id never stands for two terms: whoever brings a second one gets `IdCollisionError`.
-Not safe to be changed from two threads at once.
+Any thread may look up and add terms; who hands `tables` to a kernel that adds some holds `lock` meanwhile, or
+is the only one who knows the dictionary.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
@@ -44,6 +46,7 @@ class Dictionary:
         self.generation = 0
         """Grows with each `retain`: entry numbers (`entries(since)`) hold within one generation."""
         self._tables = _empty(64, 4096)
+        self.lock = threading.RLock()
 
     def __len__(self) -> int:
         return int(self._tables.counts[0])
@@ -92,6 +95,16 @@ class Dictionary:
                 "ids must be hashed (positive) ids, and spans must lie within the texts, not empty"
             )
         buffer = _with_padding(texts, int(last.max()))
+        with self.lock:
+            self._add_spans(given, buffer, first, last)
+
+    def _add_spans(
+        self,
+        given: NDArray[np.int64],
+        buffer: NDArray[np.uint8],
+        first: NDArray[np.int64],
+        last: NDArray[np.int64],
+    ) -> None:
         seed, position = np.uint64(self.seed), 0
         while True:
             status, position, entry = kernels.intern_spans(
@@ -127,10 +140,11 @@ class Dictionary:
             self.make_room(4, found)
 
     def _intern(self, id: int, check: int, text: NDArray[np.uint8]) -> None:
-        status, entry = kernels.intern_array(tuple(self._tables), id, check, text)
-        if status == NEEDS_ROOM:
-            self.make_room(1, text.size)
+        with self.lock:
             status, entry = kernels.intern_array(tuple(self._tables), id, check, text)
+            if status == NEEDS_ROOM:
+                self.make_room(1, text.size)
+                status, entry = kernels.intern_array(tuple(self._tables), id, check, text)
         if status == COLLISION:
             self.collision(entry, text[:-PADDING].tobytes())
 

@@ -217,7 +217,7 @@ def intern(tables, identity, check, text, start, end):  # type: ignore[no-untype
     return entry
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def intern_array(tables, identity, check, array):  # type: ignore[no-untyped-def]
     """Intern an array of bytes that is followed by the padding: (DONE or NEEDS_ROOM or COLLISION, the entry
     that has its id, if there is room)."""
@@ -228,7 +228,7 @@ def intern_array(tables, identity, check, array):  # type: ignore[no-untyped-def
     return (DONE, entry) if entry >= 0 else (COLLISION, -1 - entry)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def intern_spans(tables, seed, given, buf, starts, ends, first):  # type: ignore[no-untyped-def]
     """Intern spans `first`, `first` + 1, … under the `given` ids.
 
@@ -273,7 +273,7 @@ def intern_rows(tables, seed, columns, spans, rows, buf, first):  # type: ignore
     return DONE, rows.shape[0], 0, 0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def find(slots, wanted):  # type: ignore[no-untyped-def]
     """The entry of each wanted id, -1 where there is none."""
     mask = slots.shape[0] - 1
@@ -286,7 +286,7 @@ def find(slots, wanted):  # type: ignore[no-untyped-def]
     return entries
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def distinct(slots, wanted, seen, out):  # type: ignore[no-untyped-def]
     """Write the entries of the wanted ids, each once, in the order in which they are first met; how many.
 
@@ -307,7 +307,7 @@ def distinct(slots, wanted, seen, out):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def rehash(old, new):  # type: ignore[no-untyped-def]
     """Move all taken slots of `old` into the larger, empty `new`."""
     mask = new.shape[0] - 1

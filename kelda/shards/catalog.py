@@ -8,7 +8,7 @@ is taken again after a crash finds the same queries, in every process.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -51,6 +51,18 @@ class Load:
 @dataclass(frozen=True, slots=True)
 class DropGraph:
     graph: str | None  # None: the default graph
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A SPARQL update of the stored graphs. What it makes anew (blank nodes, UUIDs, random numbers) depends
+    on its `number`; `now` (ms) is what NOW() gives. `documents` are copies of what it loads, by IRI."""
+
+    text: str
+    base: str | None = None
+    now: int = 0
+    number: int = 0
+    documents: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +116,8 @@ class Switch:
     shard: int
 
 
-Op = AddStream | DropStream | Load | DropGraph | Register | RegisterMany | Drop | Pause | Warm | Switch
+GraphOp = Load | DropGraph | Update
+Op = AddStream | DropStream | GraphOp | Register | RegisterMany | Drop | Pause | Warm | Switch
 _KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(Op)}
 
 
@@ -177,16 +190,28 @@ class CatalogFolder(Catalog):
 
     def _inside(self, op: Op) -> Op:
         """As it is written: a file beside the catalog is named from there, so that both can be moved."""
-        if isinstance(op, Load) and Path(op.path).is_relative_to(self.folder.parent):
-            return replace(op, path=str(Path(op.path).relative_to(self.folder.parent)))
-        return op
+        beside = self.folder.parent
+
+        def within(path: str) -> str:
+            return str(Path(path).relative_to(beside)) if Path(path).is_relative_to(beside) else path
+
+        return _with_paths(op, within)
 
     def _outside(self, op: Op) -> Op:
         """As it was before it was written."""
-        return replace(op, path=str(self.folder.parent / op.path)) if isinstance(op, Load) else op
+        return _with_paths(op, lambda path: str(self.folder.parent / path))
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:08d}.jsonl"
+
+
+def _with_paths(op: Op, path: Callable[[str], str]) -> Op:
+    """An operation with its files under other names."""
+    if isinstance(op, Load):
+        return replace(op, path=path(op.path))
+    if isinstance(op, Update):
+        return replace(op, documents=tuple((iri, path(copy)) for iri, copy in op.documents))
+    return op
 
 
 def _text(path: Path) -> str | None:
@@ -209,7 +234,12 @@ def from_json(data: dict[str, Any]) -> Op:
     """What `as_json` made plain."""
     kind = _KINDS[data.pop("op")]
     if "source" in data:
-        data["source"] = StreamSource(**data["source"])
+        source = data["source"]
+        if source.get("predicates") is not None:
+            source["predicates"] = tuple(source["predicates"])
+        data["source"] = StreamSource(**source)
+    if "documents" in data:
+        data["documents"] = tuple((iri, path) for iri, path in data["documents"])
     if "spec" in data:
         report = data["spec"].pop("report", None)
         report = report and Report(**report | {"when": When(report["when"])})

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from kelda.engine.absorb import Absorb
 from kelda.errors import UsageError
-from kelda.io.job import StreamSource
-from kelda.kept import reading
-from kelda.rdf.graphs import load_graph
-from kelda.rdf.graphstore import GraphStore
-from kelda.shards.catalog import AddStream, DropGraph, DropStream, Load, Op
+from kelda.io.job import DEFAULT, StreamSource
+from kelda.shards.catalog import AddStream, DropStream, Op
 
 FED = "query:"  # the address of a stream whose elements are the answers of a query of the same deployment
 
@@ -51,6 +48,11 @@ class Declared:
         """Whether there is a stream of this name."""
         return iri in self._numbers
 
+    @property
+    def kept(self) -> set[str]:
+        """The graphs that queries feed."""
+        return {s.absorb for s in self.streams.values() if s.path.startswith(FED) and s.absorb is not None}
+
     def fed_by(self, query: str) -> list[tuple[int, StreamSource]]:
         """The streams whose elements are the answers of a query, with their numbers."""
         return [(n, source) for n, source in self.streams.items() if source.path == FED + query]
@@ -61,14 +63,9 @@ def is_pushed(source: StreamSource) -> bool:
     return source.path == "push:" or source.path.startswith("push:?")
 
 
-def change_graphs(store: GraphStore, op: Load | DropGraph) -> None:
-    """Carry out a change of the stored graphs."""
-    if isinstance(op, Load):
-        with reading(op.path):
-            if op.size is not None and Path(op.path).stat().st_size != op.size:
-                raise ValueError("it is cut off")
-        load_graph(store, op.path, op.graph, op.format, base=op.base, name=op.name)
-    elif op.graph is None:
-        store.clear_default_graph()
-    else:
-        store.remove_graph(op.graph)
+def absorb_of(source: StreamSource) -> Absorb | None:
+    """Where the elements of a stream are stored, if they are."""
+    if source.absorb is None:
+        return None
+    graph = None if source.absorb == DEFAULT else source.absorb
+    return Absorb(graph, None if source.predicates is None else frozenset(source.predicates))

@@ -20,6 +20,8 @@ from kelda.shards.catalog import Catalog, Op, Register, RegisterMany
 from kelda.shards.parcel import Part, version_of
 from kelda.shards.setup import Setup
 from kelda.shards.shard import News, Outcome, Shard
+from kelda.store.changes import Changes
+from kelda.store.store import Store
 
 LEVEL = 1 << 48  # the numbers of a level's segments lie this far from those of the next
 
@@ -27,9 +29,9 @@ LEVEL = 1 << 48  # the numbers of a level's segments lie this far from those of 
 class Levels:
     """All levels of one shard, with the interface of one."""
 
-    def __init__(self, number: int, setup: Setup, *, keeps: bool = True) -> None:
+    def __init__(self, number: int, setup: Setup, *, keeps: bool = True, store: Store | None = None) -> None:
         self.number, self.setup, self._keeps = number, setup, keeps
-        self.shards = [Shard(number, setup, keeps=keeps)]
+        self.shards = [Shard(number, setup, keeps=keeps, store=store)]
         self.batch = -1
 
     @classmethod
@@ -41,11 +43,13 @@ class Levels:
         batch: int,
         memory: bytes | None,
         segments: Mapping[int, tuple[int, bytes]],
+        store: Store | None = None,
     ) -> Levels:
         """See `Shard.stand_up`."""
-        levels = cls(number, setup)
+        levels = cls(number, setup, store=store)
         if memory is None:
             return levels
+        store = levels.store
         levels.shards = [
             Shard.stand_up(
                 number,
@@ -55,6 +59,7 @@ class Levels:
                 kept,
                 {n % LEVEL: segment for n, segment in segments.items() if n // LEVEL == level},
                 level,
+                store,
             )
             for level, kept in enumerate(wire.decode(memory, "what a shard keeps"))
         ]
@@ -67,6 +72,11 @@ class Levels:
         version = max(map(version_of, parcels), default=0)
         self._grow(catalog.between(self.version, version))
         return self._outcome(batch, [shard.take(batch, catalog, parcels) for shard in self.shards])
+
+    @property
+    def store(self) -> Store:
+        """The stored graphs, of all levels."""
+        return self.shards[0].evaluator.store
 
     @property
     def version(self) -> int:
@@ -91,7 +101,8 @@ class Levels:
         """Have all levels that entries ask for."""
         highest = max((op.level for op in ops if isinstance(op, Register | RegisterMany)), default=0)
         for level in range(len(self.shards), highest + 1):
-            self.shards.append(Shard(self.number, self.setup, level, keeps=self._keeps))
+            shard = Shard(self.number, self.setup, level, keeps=self._keeps, store=self.store)
+            self.shards.append(shard)
 
     def take_parts(self, batch: int, parts: list[Part]) -> Outcome:
         """See `Shard.take_parts`; the dictionary of the first level knows the terms."""
@@ -141,6 +152,7 @@ class Levels:
             {n + i * LEVEL: data for i, outcome in enumerate(outcomes) for n, data in outcome.put.items()},
             [n + i * LEVEL for i, outcome in enumerate(outcomes) for n in outcome.removed],
             memory,
+            Changes.concat([outcome.changes for outcome in outcomes]),
         )
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from pyoxigraph import BlankNode, NamedNode, Triple
 
+from kelda.ask.solutions import solutions
 from kelda.engine.deltas import Ids
-from kelda.engine.oneshot import Solutions, evaluate
 from kelda.engine.ownership import MOST_SHARDS
 from kelda.engine.report import output_of
 from kelda.errors import UsageError
@@ -21,6 +21,7 @@ from kelda.lang.params import term_from_text
 from kelda.plan.narrow import MOST, Narrowing, narrowings
 from kelda.plan.partition import Partitioning, Spread, partition, streams_of
 from kelda.plan.rules.each_stream import reads_every_stream
+from kelda.rdf.ids import DEFAULT_GRAPH
 from kelda.shards.balance import Balancer, Rotation
 from kelda.shards.catalog import (
     AddStream,
@@ -32,6 +33,7 @@ from kelda.shards.catalog import (
     Register,
     RegisterMany,
     Switch,
+    Update,
     Warm,
 )
 from kelda.shards.declared import FED, Declared
@@ -199,8 +201,7 @@ class Planner:
         """Whether the stored default graph has something in it, or may come to have."""
         if not self.setup.fixed_graphs:
             return True
-        anything = A.Triples((A.TriplePattern(A.Var("s"), A.Var("p"), A.Var("o")),))
-        return bool(evaluate(A.Query(A.Form.ASK, anything), self.trial.store))
+        return bool(self.trial.store.view().tables(DEFAULT_GRAPH))
 
     def explain(self, name: str) -> str:
         """How and where a query runs."""
@@ -232,7 +233,8 @@ class Planner:
                     self.trial.take(op)
                     if isinstance(op, AddStream):
                         self._route_to_all(op.source.iri)
-                case Load() | DropGraph():
+                        self._route_absorbed(op.source)
+                case Load() | DropGraph() | Update():
                     self.trial.take(op)
                 case Register(name, spec, spread, shard):
                     query = parse_spec(spec)
@@ -334,6 +336,16 @@ class Planner:
                 self._count(query)
                 self.routing.everything(iri, self.placed[name])
 
+    def _route_absorbed(self, source: StreamSource) -> None:
+        """What becomes a fact is wanted everywhere: stored graphs are the same for all shards."""
+        if source.absorb is None:
+            return
+        for shard in range(self.setup.shards):
+            if source.predicates is None:
+                self.routing.everything(source.iri, shard)
+            for predicate in source.predicates or ():
+                self.routing.predicate(source.iri, int(id_of([NamedNode(predicate)])[0]), shard)
+
     def _narrowed(self, query: A.Query) -> Narrowed:
         """The ids to which stored graphs narrow patterns over windows, if these are fixed."""
         found: Narrowed = {}
@@ -346,13 +358,12 @@ class Planner:
     def _keys(self, narrowing: tuple[Narrowing, ...]) -> dict[str, Ids]:
         keys = {}
         for one in narrowing:
-            table = evaluate(one.stored, self.trial.store)
-            assert isinstance(table, Solutions)
-            terms = [term for row in table.rows for term in row.values()]
+            store = self.trial.store
+            _, ids = solutions(one.stored, store.view(), store.dictionary, now=0)
             # What a blank node is called may differ from process to process.
-            named = [term for term in terms if not isinstance(term, BlankNode | Triple)]
-            if len(named) == len(terms) <= MOST:
-                keys[one.place] = id_of(named)
+            terms = store.dictionary.terms(ids[0])
+            if len(terms) <= MOST and not any(isinstance(term, BlankNode | Triple) for term in terms):
+                keys[one.place] = ids[0]
         return keys
 
     def _count(self, query: A.Query) -> None:

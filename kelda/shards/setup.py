@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kelda.engine.incremental import IncrementalEvaluator
+from kelda.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +18,11 @@ class Setup:
     memory_limit: int | None = None  # bytes a shard may hold
     by_definition: bool = False  # everything is run by the reference evaluator
 
-    def evaluator(self) -> IncrementalEvaluator:
-        """An evaluator without streams, graphs and queries."""
+    def evaluator(self, store: Store | None = None) -> IncrementalEvaluator:
+        """An evaluator without streams and queries, over a store."""
         return IncrementalEvaluator(
-            t0=self.t0, memory_limit=self.memory_limit, by_definition=self.by_definition
+            t0=self.t0,
+            store=store,
+            memory_limit=self.memory_limit,
+            by_definition=self.by_definition,
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kelda.engine.answer import Answer
-from kelda.engine.batch import AnswerBatch, DefinedBatch
+from kelda.engine.batch import AnswerBatch, Batch, DefinedBatch
 from kelda.engine.block import Block, blocks_of
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.nodes import Step
@@ -41,12 +41,16 @@ from kelda.shards.catalog import (
     Register,
     RegisterMany,
     Switch,
+    Update,
     Warm,
 )
-from kelda.shards.declared import FED, Declared, change_graphs
+from kelda.shards.declared import FED, Declared, absorb_of
+from kelda.shards.graphs import carry_out
 from kelda.shards.parcel import Part, unpack
 from kelda.shards.planner import read_values
 from kelda.shards.setup import Setup
+from kelda.store.changes import Changes
+from kelda.store.store import Store
 
 COUNT_BYTES = 16  # batches between two counts of the bytes held
 
@@ -99,6 +103,7 @@ class Outcome:
     put: dict[int, bytes]  # new segments, by number
     removed: list[int]
     memory: bytes
+    changes: Changes = field(default_factory=Changes.none)  # of stored graphs, told by the first shard
 
 
 class Shard:
@@ -106,12 +111,20 @@ class Shard:
 
     It runs the queries of one `level` (see `kelda.shards.levels`): 0 where no query feeds another."""
 
-    def __init__(self, number: int, setup: Setup, level: int = 0, *, keeps: bool = True) -> None:
-        """`keeps`: what it must not lose goes out with each batch."""
+    def __init__(
+        self,
+        number: int,
+        setup: Setup,
+        level: int = 0,
+        *,
+        keeps: bool = True,
+        store: Store | None = None,
+    ) -> None:
+        """`keeps`: what it must not lose goes out with each batch. All levels have one `store`."""
         self.number, self.setup, self.level, self.keeps = number, setup, level, keeps
         self.near = False  # whoever hears it is in this process, and looks terms up in its dictionary
         self.declared = Declared()
-        self.evaluator: IncrementalEvaluator = setup.evaluator()
+        self.evaluator: IncrementalEvaluator = setup.evaluator(store)
         self.keeper = Keeper(self.evaluator)
         self.batch = -1
         self.version = 0
@@ -121,6 +134,9 @@ class Shard:
         self._specs: dict[str, Register] = {}
         self._taken: list[tuple[Step, int]] = []
         self._rebuilt = False
+        self._standing_up = False
+        self._live: list[Batch] = []  # what live queries have said to updates since the last batch
+        self._failures: list[str] = []  # of updates
         self._batches = 0
         self._held: dict[str, int] = {}
         if keeps:
@@ -138,13 +154,14 @@ class Shard:
         memory: bytes | None,
         segments: Mapping[int, tuple[int, bytes]],
         level: int = 0,
+        store: Store | None = None,
     ) -> Shard:
         """The shard as it was after `batch`, from what it kept: segments by number, with the versions of
-        the catalog that held for them."""
-        shard = cls(number, setup, level)
+        the catalog that held for them, and the store as it was then."""
+        shard = cls(number, setup, level, store=store)
         if memory is None:
             return shard
-        shard._rebuilt = True
+        shard._rebuilt = shard._standing_up = True
         version, kept = wire.decode(memory, "what a shard keeps")
         numbers = sorted(segments)
         by_version: dict[int, list[Segment]] = {}
@@ -170,6 +187,7 @@ class Shard:
         shard._spans = {i: (segments[i][0], span) for i, span in zip(numbers, spans, strict=True)}
         shard._next = numbers[-1] + 1 if numbers else 0
         shard.batch = batch
+        shard._standing_up = False
         return shard
 
     # -------------------------------------------------------------------- what holds
@@ -186,9 +204,9 @@ class Shard:
                     self.declared.take([op])
                     if iri in self.evaluator.clock.streams:
                         self.evaluator.drop_stream(iri)
-                case Load() | DropGraph():
-                    change_graphs(self.evaluator.store, op)
-                    self.evaluator.stored_changed()
+                case Load() | DropGraph() | Update():
+                    if self.level == 0 and not self._standing_up:  # else the store has it already
+                        self._live += carry_out(op, self.evaluator, self.declared.kept)
                 case Register(name, spec, spread, shard):
                     self._specs[name] = op
                     for _, stream in self.declared.fed_by(name) if self.level > op.level else ():
@@ -239,7 +257,14 @@ class Shard:
 
     def _add_stream(self, source: StreamSource) -> None:
         # From its start: whether it has spoken yet when a batch is cut makes no difference.
-        self.evaluator.add_stream(source.iri, lateness=source.lateness, from_start=True)
+        absorb = absorb_of(source) if self._stores(source) else None
+        self.evaluator.add_stream(source.iri, lateness=source.lateness, from_start=True, absorb=absorb)
+
+    def _stores(self, source: StreamSource) -> bool:
+        """Whether this level is the one that stores what comes on a stream: the lowest that hears it."""
+        if not source.path.startswith(FED):
+            return self.level == 0
+        return self.level == self._specs[source.path.removeprefix(FED)].level + 1
 
     def _register(self, name: str, spec: QuerySpec, spread: Spread | None) -> None:
         if name in self.evaluator.queries:  # whoever planned it has tried it here
@@ -283,7 +308,10 @@ class Shard:
             parts = _without_past_silence(parts)
         for part in parts:
             self._feed(part)
-        batches = evaluator.advance()
+        batches = [*self._live, *evaluator.advance()]
+        self._live = []
+        made = Changes.concat(evaluator.made)
+        evaluator.made = []
         told = [_told(batch) for batch in batches if isinstance(batch, AnswerBatch)]
         answers = [a for batch in batches if isinstance(batch, DefinedBatch) for a in batch.answers()]
         if self._warming:
@@ -303,6 +331,8 @@ class Shard:
             read[stream] = (events + _events(part), size + part.bytes)
         once = {id(t.sent.values): t.sent for t in told}.values()  # equal queries say the same
         values = [s.values[[i for i, c in enumerate(s.columns) if c != QUERY]].ravel() for s in once]
+        changes = made if self.number == 0 else Changes.none()
+        values += changes.columns[:4]
         self.batch = batch
         rebuilt, self._rebuilt = self._rebuilt, False
         news = News(
@@ -329,6 +359,7 @@ class Shard:
             put,
             removed,
             wire.encode((self.version, memory_of(evaluator))) if self.keeps else b"",
+            changes,
         )
 
     # -------------------------------------------------------------------- pushed in this process

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from kelda.io.job import QuerySpec
 from kelda.lang import algebra as A
 from kelda.lang.params import Prepared
-from kelda.rdf.graphstore import GraphStore
-from kelda.shards.catalog import AddStream, DropGraph, DropStream, Load, Op
-from kelda.shards.declared import change_graphs
+from kelda.shards.catalog import AddStream, DropGraph, DropStream, Load, Op, Update
+from kelda.shards.graphs import carry_out
 from kelda.shards.setup import Setup
+from kelda.store.store import Store
 
 Many = tuple[Sequence[str], Mapping[str, Sequence[object]]]
 """Names of queries, and for each parameter the value of each."""
@@ -26,7 +26,7 @@ class Trial(Protocol):
     """Queries are registered on it when they are planned, each on the level that it will run on."""
 
     @property
-    def store(self) -> GraphStore:
+    def store(self) -> Store:
         """The stored graphs."""
         ...
 
@@ -58,11 +58,13 @@ class Trial(Protocol):
 class Scratch:
     """An evaluator that is told of all streams, graphs and queries, and of no elements."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, begun: Callable[[], bool] = lambda: False) -> None:
+        """`begun`: shards have taken batches, and tell how the stored graphs change from there on."""
         self._evaluator = setup.evaluator()
+        self._begun = begun
 
     @property
-    def store(self) -> GraphStore:
+    def store(self) -> Store:
         return self._evaluator.store
 
     def register(self, spec: QuerySpec, query: A.Query, level: int) -> None:
@@ -87,6 +89,5 @@ class Scratch:
                 self._evaluator.add_stream(source.iri, lateness=source.lateness, from_start=True)
             case DropStream(iri):
                 self._evaluator.drop_stream(iri)
-            case Load() | DropGraph():
-                change_graphs(self.store, op)
-                self._evaluator.stored_changed()
+            case Load() | DropGraph() | Update() if not self._begun():
+                carry_out(op, self._evaluator, ())

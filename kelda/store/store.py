@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from kelda.rdf.dictionary import Dictionary
-from kelda.store import tables_kernels as kernels
-from kelda.store.changes import Changes, Ids
+from kelda.store.changes import Changes
 from kelda.store.heap import Heap
 from kelda.store.moments import FOREVER, NEVER
 from kelda.store.tables import Tables
@@ -44,17 +43,9 @@ class Store:
         """The graphs as they are now, or were at a moment."""
         return View(self.tables, FOREVER - 1 if at is None else at)
 
-    def ids(self) -> list[Ids]:
-        """The ids of all terms that facts have, ended ones too, as often as they are there."""
-        found = []
-        for table in self.tables.all():
-            found.append(np.array(self.tables.name(table), np.int64))
-            found.append(kernels.terms(self.heap.cells, table, self.tables.rows(table)))
-        return found
-
     def know(self, terms: Dictionary, changes: Changes) -> None:
         """Have the terms of changes, which another dictionary knows."""
-        if terms is not self.dictionary and len(changes):
+        if len(changes):
             ids = np.concatenate(changes.columns[:4])
             unknown = self.dictionary.unknown(ids)
             if len(unknown):

@@ -413,14 +413,3 @@ def sample(cells, table, column, rows, size):
     for i in range(size):
         out[i] = cells[place(cells, table, i * rows // size) + column]
     return out
-
-
-@njit(cache=True)
-def terms(cells, table, rows):
-    """Subjects and objects of the first `rows` records."""
-    out = np.empty(2 * rows, np.int64)
-    for row in range(rows):
-        here = place(cells, table, row)
-        out[2 * row] = cells[here + SUBJECT]
-        out[2 * row + 1] = cells[here + OBJECT]
-    return out

@@ -1,5 +1,5 @@
 """Wukong+S (2017): the social network of Figure 1, the two queries of Figure 2, the lookups of
-Figures 6 and 8.
+Figures 6 and 8, the snapshots of Figure 11.
 
 The paper's clock reads 0802, 0806, …; its windows are in seconds, so 0802 is second 802 here.
 
@@ -13,13 +13,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from pyoxigraph import NamedNode, Quad
 
-from kelda.engine.oneshot import Solutions, evaluate
 from kelda.errors import QueryError
-from kelda.rdf.graphstore import GraphStore
 
-from .scenario import Answers, answers, bag, iri, parsed_query, short, solution, triples
+from .absorbing import Absorbing, ByDefinition, on_every_side
+from .scenario import Answers, answers, bag, iri, solution
 
 X_LAB = """
     :Logan :ty :X-Men ; :fo :Erik ; :po :T-13, :T-14 .
@@ -56,6 +54,13 @@ GRAPH :X-Lab         { ?X :fo ?Y }
 GRAPH :Like_Stream   { ?Y :li ?Z }
 }
 """
+FIGURE_8 = """
+REGISTER QUERY likers AS
+SELECT ?X FROM :Like_Stream [RANGE 5s STEP 1s]
+WHERE { GRAPH :Like_Stream { ?X :li :T-15 } }
+"""
+Rows = Counter[frozenset[tuple[str, object]]]
+
 # Figure 2 with nothing changed but what must be: a base for its bare names.
 QC_AS_PRINTED = """
 BASE <http://example.org/>
@@ -86,24 +91,38 @@ def at_seconds(query: str) -> Answers:
     return {time // 1000: bag for time, bag in found.items()}
 
 
-def once(query: str, *, absorbed_until: int = 0) -> Counter[frozenset[tuple[str, object]]]:
-    """A one-shot query over X-Lab and what it has absorbed of the streams up to a second.
-
-    Locations stay outside: they matter only for a while (the paper's timing data).
-    """
-    store = GraphStore()
-    texts = [X_LAB] + [text for second, text in TWEETS + LIKES if second <= absorbed_until]
-    for quad in (quad for text in texts for quad in triples(text)):
-        if quad.predicate != NamedNode(iri("ga")):
-            store.add(Quad(quad.subject, quad.predicate, quad.object, NamedNode(iri("X-Lab"))))
-    found = evaluate(parsed_query(query), store)
-    assert isinstance(found, Solutions)
-    return Counter(frozenset((name, short(term)) for name, term in row.items()) for row in found.rows)
+def network(side: Absorbing) -> Absorbing:
+    """Figure 1: X-Lab is stored and absorbs both streams. Locations stay outside: they matter only for a
+    while (the paper's timing data)."""
+    side.load(X_LAB, iri("X-Lab"))
+    side.stream(iri("Tweet_Stream"), iri("X-Lab"), [iri("po"), iri("ht")])
+    side.stream(iri("Like_Stream"), iri("X-Lab"), [iri("li")])
+    return side
 
 
-def xs(*names: str) -> Counter[frozenset[tuple[str, object]]]:
+def bring(side: Absorbing, until: int, since: int = 0) -> None:
+    """The streams from a second on up to another, that included."""
+    for stream, elements in (("Tweet_Stream", TWEETS), ("Like_Stream", LIKES)):
+        some = [(second * 1000, text) for second, text in elements if since < second <= until]
+        side.push(iri(stream), some)
+        side.beat(iri(stream), until * 1000)
+
+
+def once(query: str, *, absorbed_until: int = 0) -> Rows:
+    """A one-shot query over X-Lab and what it has absorbed of the streams up to a second."""
+    side = network(ByDefinition())
+    bring(side, absorbed_until)
+    return side.ask(query)
+
+
+def xs(*names: str) -> Rows:
     """Solutions with ?X alone."""
     return bag(*(solution(X=name) for name in names))
+
+
+T_15 = solution(X=":Logan", Y=":Erik", Z=":T-15")
+T_16 = solution(X=":Erik", Y=":Logan", Z=":T-16")
+T_17 = solution(X=":Logan", Y=":Erik", Z=":T-17")
 
 
 # ------------------------------------------------------------------------------ one-shot
@@ -144,11 +163,110 @@ def test_figure_6_posts_before_and_after_t_15() -> None:
     assert once("SELECT ?X FROM :X-Lab { ?X :po :T-15 }", absorbed_until=802) == xs(":Logan")
 
 
-# ------------------------------------------------------------------------------ continuous
+# ------------------------------------------------------------------------------ stored data that grows
 
-T_15 = solution(X=":Logan", Y=":Erik", Z=":T-15")
-T_16 = solution(X=":Erik", Y=":Logan", Z=":T-16")
-T_17 = solution(X=":Logan", Y=":Erik", Z=":T-17")
+
+@on_every_side
+def test_t_15_is_stored_after_0802(side: Absorbing) -> None:
+    """And QS gives it when Erik likes it: the same query on the same engine, at three times."""
+    network(side)
+    posts = "SELECT ?X FROM :X-Lab { :Logan :po ?X }"
+    bring(side, 801)
+    assert side.ask(posts) == xs(":T-13", ":T-14")
+    bring(side, 802, since=801)
+    assert side.ask(posts) == xs(":T-13", ":T-14", ":T-15")
+    assert side.ask(QS) == xs(":T-13")
+    bring(side, 806, since=802)
+    assert side.ask(QS) == xs(":T-13", ":T-15")
+    assert side.ask("SELECT ?X FROM :X-Lab { ?X :ga ?place }") == xs(), "locations are not absorbed"
+
+
+@on_every_side
+def test_figure_6_each_lookup_sees_the_injected_triple(side: Absorbing) -> None:
+    """[1|4|1]: Logan's posts; [7|4|0]: who posted T-15; [0|4|0]: all that was posted."""
+    network(side)
+    lookups = {
+        "SELECT ?X FROM :X-Lab { :Logan :po ?X }": ([":T-13", ":T-14"], [":T-15"]),
+        "SELECT ?X FROM :X-Lab { ?X :po :T-15 }": ([], [":Logan"]),
+        "SELECT ?X FROM :X-Lab { ?who :po ?X }": ([":T-12", ":T-13", ":T-14"], [":T-15"]),
+    }
+    for query, (before, _) in lookups.items():
+        assert side.ask(query) == xs(*before)
+    bring(side, 802)
+    for query, (before, more) in lookups.items():
+        assert side.ask(query) == xs(*before, *more)
+
+
+@on_every_side
+def test_figure_8_windows_go_by_time_and_the_store_keeps_all(side: Absorbing) -> None:
+    """From 0807 to 0811 Clint and Steve like T-15; stored at 0811 are also Erik, Tony and Bruce."""
+    network(side)
+    side.register("likers", FIGURE_8)
+    bring(side, 811)
+    assert side.answers("likers")[811_000] == xs(":Clint", ":Steve")
+    stored = "SELECT ?X FROM :X-Lab { ?X :li :T-15 }"
+    assert side.ask(stored) == xs(":Erik", ":Tony", ":Bruce", ":Clint", ":Steve")
+
+
+@on_every_side
+def test_figure_2_both_queries_while_the_store_grows(side: Absorbing) -> None:
+    """QC at 0810 includes "Logan Erik T-15"; QS, live beside it, tells T-13 at once and T-15 at 0806."""
+    network(side)
+    side.register("QC", QC)
+    side.register("QS", QS)
+    bring(side, 812)
+    assert side.answers("QC")[810_000] == bag(T_15, T_17)
+    assert {time: rows for time, rows in side.answers("QC").items() if T_15 in rows} == {
+        second * 1000: bag(T_15, *([T_17] if second == 810 else [])) for second in range(806, 811)
+    }
+    assert side.answers("QS") == {801_000: xs(":T-13"), 806_000: xs(":T-15")}
+
+
+@on_every_side
+def test_figure_11_snapshots_2_and_3(side: Absorbing) -> None:
+    """SN=2:[S0=3,S1=9] is stable while snapshot 3 is inserted, and is as it was when SN=3:[S0=5,S1=12] is.
+
+    A batch of the paper is an element here. Both streams have said all that belongs to snapshot 2 by second
+    9, and to snapshot 3 by second 12: the plan from SN to VTS is a plan of instants.
+
+        second     1 … 3     4 … 9      10      11      12
+        S0         1 2 3                 4       5
+        S1         1 2 3     4 … 9      10      11      12
+    """
+    s0, s1 = iri("S0"), iri("S1")
+    stored = "SELECT ?X FROM :stored { ?X :of ?stream }"
+
+    def batches(stream: str, numbers: range, second: int) -> list[tuple[int, str]]:
+        name = stream.removeprefix(iri(""))
+        return [((second + i) * 1000, f":{name}-{n} :of :{name}") for i, n in enumerate(numbers)]
+
+    def names(until_s0: int, until_s1: int) -> Rows:
+        return xs(*(f":S0-{n + 1}" for n in range(until_s0)), *(f":S1-{n + 1}" for n in range(until_s1)))
+
+    for stream in (s0, s1):
+        side.stream(stream, iri("stored"), None)
+    side.push(s0, batches(s0, range(1, 4), 1))
+    side.push(s1, batches(s1, range(1, 10), 1))
+    for stream in (s0, s1):
+        side.beat(stream, 9_000)
+    second = side.snapshot()
+    assert side.ask(stored) == names(3, 9)
+
+    side.push(s0, batches(s0, range(4, 5), 10))
+    side.push(s1, batches(s1, range(10, 13), 10))
+    assert side.ask(stored) == names(3, 9), "batch 5 of S0 is missing: nothing of snapshot 3 is seen"
+
+    side.push(s0, batches(s0, range(5, 6), 11))
+    for stream in (s0, s1):
+        side.beat(stream, 12_000)
+    third = side.snapshot()
+    assert side.ask(stored) == side.ask(stored, at=third) == names(5, 12)
+    assert side.ask(stored, at=second) == names(3, 9)
+    assert side.offsets(second) == {s0: 3, s1: 9}
+    assert side.offsets(third) == {s0: 5, s1: 12}
+
+
+# ------------------------------------------------------------------------------ continuous
 
 
 def test_qc_first_execution() -> None:
@@ -198,11 +316,7 @@ def test_qc_in_rsp_ql() -> None:
 
 def test_figure_8_who_likes_t_15() -> None:
     """From 0807 to 0811, five seconds, Clint and Steve like T-15: Erik's 0806 is outside."""
-    query = """
-        REGISTER QUERY likers AS
-        SELECT ?X FROM :Like_Stream [RANGE 5s STEP 1s]
-        WHERE { GRAPH :Like_Stream { ?X :li :T-15 } }"""
-    assert at_seconds(query)[811] == xs(":Clint", ":Steve")
+    assert at_seconds(FIGURE_8)[811] == xs(":Clint", ":Steve")
 
 
 def test_timing_data() -> None:
