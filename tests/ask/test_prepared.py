@@ -66,10 +66,25 @@ def test_the_plan_starts_where_there_is_least(view, dictionary: Dictionary) -> N
 
 
 def test_what_has_no_operator_goes_to_oxigraph_and_is_told(view, dictionary: Dictionary) -> None:  # type: ignore[no-untyped-def]
-    prepared = prepare(PREFIX + "SELECT ?x { ?x :age ?n FILTER EXISTS { ?x :knows* :c } }", dictionary)
+    prepared = prepare(
+        PREFIX + "SELECT ?x { ?x :age ?n FILTER EXISTS { ?x :knows* ?y OPTIONAL { ?y :age 5 } } }", dictionary
+    )
     found = rows(prepared.answer(view))
     assert [row["x"] for row in found] and {row["x"] for row in found} == {ex("a"), ex("b"), ex("c")}
     assert "ask Oxigraph for ?n ?x: EXISTS with a property path" in prepared.explain()
+
+
+def test_a_value_that_is_filled_in_leads_to_itself(asked) -> None:  # type: ignore[no-untyped-def]
+    found = asked("SELECT ?x { VALUES ?x { :a :b :nowhere } FILTER EXISTS { ?x :knows* ?y } }")
+    assert [row["x"] for row in rows(found)] == [ex("a"), ex("b"), ex("nowhere")]
+    found = asked("SELECT ?x { VALUES ?x { :a :b :nowhere } ?x :knows* ?y }")
+    assert {row["x"] for row in rows(found)} == {ex("a"), ex("b")}
+
+
+def test_an_iri_in_a_condition_is_looked_up(view, dictionary: Dictionary) -> None:  # type: ignore[no-untyped-def]
+    prepared = prepare(PREFIX + "SELECT ?y { ?x :knows ?y FILTER(?x = :b) }", dictionary)
+    assert rows(prepared.answer(view)) == [{"y": ex("c")}]
+    assert "for each ?x" in prepared.explain()
 
 
 def test_only_what_is_touched_is_copied_for_oxigraph() -> None:
