@@ -10,10 +10,10 @@ import numpy as np
 from kelda.ask.table import Ids, Table
 from kelda.engine.answer import Value
 from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.hash_kernels import PADDING, find, gather
 from kelda.rdf.ids import from_text
 
 MOST_REMEMBERED = 1 << 18
-FEW = 200  # terms that are decoded one by one
 
 Row = dict[str, Value]
 
@@ -34,21 +34,24 @@ class Decoder:
         if len(known) + len(new) > MOST_REMEMBERED:
             known.clear()
         new.difference_update(known)
-        if len(new) > FEW:
-            self._learn(new)
-        elif new:
-            some = list(new)
-            known.update(zip(some, self._dictionary.terms(some), strict=True))  # type: ignore[arg-type]
+        if new:
+            self._learn(np.fromiter(new, np.int64, len(new)))
         return [list(map(known.get, column)) for column in ids.tolist()]
 
-    def _learn(self, ids: set[int]) -> None:
-        """Many at once: hashed terms come from one piece of text, the others from their ids."""
-        texts = self._dictionary.entries_of(np.fromiter(ids, np.int64, len(ids)))
-        data, offsets = texts.texts.tobytes(), texts.offsets.tolist()
-        hashed = texts.ids.tolist()
-        for id, begin, end in zip(hashed, offsets[:-1], offsets[1:], strict=True):
+    def _learn(self, ids: Ids) -> None:
+        """Hashed terms come from one piece of text, the others from their ids."""
+        tables = self._dictionary.tables
+        entries = find(tables.slots, ids)
+        known = (entries >= 0).nonzero()[0]
+        starts, ends = tables.offsets[entries[known]], tables.offsets[entries[known] + 1]
+        lengths = ends - starts
+        texts = np.empty(int(lengths.sum()) + PADDING, np.uint8)
+        gather(tables.arena, starts, ends, texts)
+        data, end = texts.tobytes(), 0
+        for id, length in zip(ids[known].tolist(), lengths.tolist(), strict=True):
+            begin, end = end, end + length
             self._known[id] = from_text(data[begin:end].decode())
-        others = list(ids.difference(hashed))
+        others = ids[entries < 0].tolist()
         self._known.update(zip(others, self._dictionary.terms(others), strict=True))  # type: ignore[arg-type]
 
     def rows(self, table: Table) -> list[Row]:

@@ -41,6 +41,7 @@ from kelda.lang import algebra as A
 from kelda.lang.scope import NEW_EACH_TIME, certainly_bound, is_repeatable, visible_vars
 from kelda.lang.walk import depth, exists_in, has, mentioned
 from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.ids import encode
 
 Names = frozenset[str]
 
@@ -131,8 +132,8 @@ class Planner:
         raise QueryError(f"{type(pattern).__name__} is no part of a query that is asked once")
 
     def _values(self, variables: tuple[A.Var, ...], rows: Sequence[Sequence[object]]) -> Node:
-        encode = self._dictionary.encode
-        cells = [[0 if cell is None else encode(cell) for cell in row] for row in rows]  # type: ignore[arg-type]
+        known = self._dictionary.encode
+        cells = [[0 if cell is None else known(cell) for cell in row] for row in rows]  # type: ignore[arg-type]
         ids = np.array(cells, np.int64).reshape(len(rows), len(variables)).T
         return Rows(tuple(v.name for v in variables), np.ascontiguousarray(ids))
 
@@ -229,7 +230,7 @@ class Planner:
     def _id(self, term: object) -> int:
         if isinstance(term, A.Param):
             raise QueryError(f"parameter ${term.name} has no value: bind it before the query runs")
-        return self._dictionary.encode(term)  # type: ignore[arg-type]
+        return encode(term, self._dictionary.seed)  # type: ignore[arg-type]
 
     # -------------------------------------------------------------------- expressions
 

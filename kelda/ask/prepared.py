@@ -126,6 +126,11 @@ class PreparedAsk:
             for row in zip(*columns, strict=True)
         ]
 
+    def forget(self) -> None:
+        """Let go of the terms and tables that are remembered from one time to the next."""
+        self._decoder = Decoder(self._dictionary)
+        self._last = None
+
     def explain(self) -> str:
         """The plan: what is looked up in which order, with estimates if it was asked before, and what
         Oxigraph is asked and why."""
