@@ -17,10 +17,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kelda.ask.prepared import PreparedAsk
 from kelda.compiling import say_so_on_a_terminal
 from kelda.engine.block import Block
 from kelda.engine.oneshot import Result
@@ -42,12 +44,14 @@ from kelda.rdf.times import Time, duration_ms, to_ms
 from kelda.shards.deployment import Batch, Deployment
 from kelda.shards.figures import Figures
 from kelda.shards.setup import Setup
+from kelda.shards.snapshots import DEFAULT_KEEP, Keep, Snapshot
 from kelda.words import count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 BATCH_EVENTS = 50_000
+MOST_ASKED = 64  # one-shot queries that stay planned
 
 
 class Driver(Protocol):
@@ -91,6 +95,12 @@ class Driver(Protocol):
 
     def flush(self, timeout: float | None = None) -> bool: ...
 
+    def settle(self) -> None:
+        """Until what was entered last holds."""
+        ...
+
+    def ask_on_spark(self, query: A.Query, at: int | datetime | None) -> Result: ...
+
     def stop(self) -> None: ...
 
 
@@ -126,6 +136,7 @@ class Engine:
         self._lock = threading.RLock()
         self._closed = False
         self._failed = False  # and whoever uses it knows
+        self._asked: dict[tuple[str, str | None], PreparedAsk] = {}  # one-shot queries that may come again
         self._watchers: tuple[Callable[[Batch], None], ...] = ()
 
     def __enter__(self) -> Engine:
@@ -181,19 +192,74 @@ class Engine:
         """Empty a stored graph (None: the default graph)."""
         self._deployment.drop_graph(graph)
 
+    def update(self, text: str, *, base: str | None = None) -> None:
+        """Change the stored graphs by a SPARQL 1.1 update, as a whole or not at all. One-shot queries see it
+        when this returns, continuous ones from the next instant on.
+
+        >>> import kelda
+        >>> engine = kelda.connect()
+        >>> engine.update("INSERT DATA { <http://ex/ann> <http://ex/in> <http://ex/lab> }")
+        >>> engine.query("ASK { ?who <http://ex/in> <http://ex/lab> }")
+        True
+        """
+        self._deployment.update(text, base)
+        self._driver.settle()
+        self._outbox.deliver()
+
     def query(
-        self, text: str, *, params: Mapping[str, object] | None = None, base: str | None = None
+        self,
+        text: str,
+        *,
+        params: Mapping[str, object] | None = None,
+        base: str | None = None,
+        at: int | datetime | None = None,
+        on: str | None = None,
     ) -> Result:
-        """Ask a one-shot query over the stored graphs. `base` is what relative IRIs stand against.
+        """Ask a one-shot query over the stored graphs, as they are now, or `at` the number of a snapshot or a
+        time that is kept (`connect(keep=…)`). `base` is what relative IRIs stand against. With `on="spark"`
+        it is run as a job of Spark over the files of the store.
 
         >>> import kelda
         >>> kelda.connect().query("ASK { ?s ?p ?o }")
         False
         """
+        if on is not None:
+            if on != "spark":
+                raise UsageError(f"on={on!r}: a one-shot query is asked here (without on=) or on='spark'")
+            return self._driver.ask_on_spark(self._one_shot(text, params, base), at)
+        if params is not None:
+            return self._deployment.ask(self._prepared(text, params, base), at)
+        key = (text, base)
+        with self._lock:
+            prepared = self._asked.pop(key, None)
+        if prepared is None:
+            prepared = self._prepared(text, params, base)
+        answer = self._deployment.ask(prepared, at)
+        with self._lock:
+            self._asked[key] = prepared  # the last ones that were asked are the last to go
+            while len(self._asked) > MOST_ASKED:
+                del self._asked[next(iter(self._asked))]
+        return answer
+
+    def prepare_query(
+        self, text: str, *, params: Mapping[str, object] | None = None, base: str | None = None
+    ) -> OneShot:
+        """A one-shot query, read and planned once, to be asked many times."""
+        return OneShot(self._deployment, self._prepared(text, params, base))
+
+    def _prepared(self, text: str, params: Mapping[str, object] | None, base: str | None) -> PreparedAsk:
+        return self._deployment.prepare_ask(self._one_shot(text, params, base))
+
+    def _one_shot(self, text: str, params: Mapping[str, object] | None, base: str | None) -> A.Query:
         query = parse(text, params=params, base=base)
         if query.windows:
             raise UsageError("a query with windows is continuous: register() it instead")
-        return self._deployment.ask(query)
+        return query
+
+    def snapshots(self) -> list[Snapshot]:
+        """The snapshots that can be asked (`query(at=…)`), oldest first: one behind each batch, with its
+        number, the instant up to which all streams were complete, and how far each stream was read."""
+        return self._deployment.snapshots.all()
 
     # ------------------------------------------------------------------ streams
 
@@ -210,20 +276,36 @@ class Engine:
         idle: int | None = None,
         rate: int | None = None,
         max_record: int | None = None,
+        absorb: str | None = None,
+        predicates: Sequence[str] | None = None,
     ) -> Stream:
         """The stream named `iri`, declared if it is not yet: from an address (a file, `tail:`, `folder:`,
         `tcp:`, `replay:`, `query:NAME`), on Spark from a streaming DataFrame, or (neither) pushed by this
         program.
 
         `lateness`: ms an element may come behind the newest one. `idle`: ms of silence after which the stream
-        does not hold back the others. `rate`: records a second that are taken at most."""
+        does not hold back the others. `rate`: records a second that are taken at most. `absorb`: the graph
+        that its elements become facts of, each from its instant on ("default": the default graph), or, with
+        `predicates`, those that have one of these."""
         if source is not None and dataframe is not None:
             raise UsageError(f"<{iri}> comes from an address or from a DataFrame, not from both")
         late = duration_ms(lateness, "lateness")
         silence = None if idle is None else duration_ms(idle, "idle")
         path = source or ("dataframe:" if dataframe is not None else "push:")
         kept = mapping if isinstance(mapping, str) else None
-        declared = StreamSource(iri, path, format, time_predicate, kept, late, silence, rate, max_record)
+        declared = StreamSource(
+            iri,
+            path,
+            format,
+            time_predicate,
+            kept,
+            late,
+            silence,
+            rate,
+            max_record,
+            absorb,
+            None if predicates is None else tuple(predicates),
+        )
         if mapping is not None and kept is None and source is not None:
             raise UsageError(f"<{iri}>: the mapping of a stream by address is a file; write it to one")
         with self._lock:
@@ -681,6 +763,21 @@ class Query(Inbox):
         self.stop()
 
 
+class OneShot:
+    """A one-shot query that is ready to be asked. Any thread may ask it, one at a time."""
+
+    def __init__(self, deployment: Deployment, prepared: PreparedAsk) -> None:
+        self._deployment, self._prepared = deployment, prepared
+
+    def ask(self, *, at: int | datetime | None = None) -> Result:
+        """The answer now, or `at` a snapshot or a time."""
+        return self._deployment.ask(self._prepared, at)
+
+    def explain(self) -> str:
+        """What is looked up in which order, and what Oxigraph is asked and why."""
+        return self._prepared.explain()
+
+
 def connect(
     master: str | None = None,
     *,
@@ -692,6 +789,7 @@ def connect(
     memory_limit: int | None = None,
     max_unread: int = 1_000_000,
     fixed_graphs: bool = False,
+    keep: Keep = DEFAULT_KEEP,
     reference: bool = False,
 ) -> Engine:
     """An engine: in this process, or with `master` ("local[*]", "spark://…") on Spark.
@@ -703,7 +801,9 @@ def connect(
     a query that would take more in one step is stopped (`Query.error`), and the others go on. With more than
     `max_unread` answers of a query unread, `push` refuses further events. `fixed_graphs` promises that graphs
     are loaded before the first query and stay as they are: streams are then narrowed to what can join with
-    them where they are read. With `reference`, every query is run by definition: slow, and obviously right.
+    them where they are read. `keep`: how many snapshots of the stored graphs, or which time before the last,
+    can be asked by one-shot queries. With `reference`, every query is run by definition: slow, and obviously
+    right.
     """
     say_so_on_a_terminal()
     setup = Setup(to_ms(t0), shards, fixed_graphs, memory_limit, reference)
@@ -713,11 +813,11 @@ def connect(
             raise UsageError(
                 f"{shards} shards: in this process there is one; connect with a master, e.g. 'local[*]'"
             )
-        return _in_process(setup, folder, batch_events, max_unread)
-    return _on_spark(setup, folder, master, balance, batch_events, max_unread)
+        return _in_process(setup, folder, batch_events, max_unread, keep)
+    return _on_spark(setup, folder, master, balance, batch_events, max_unread, keep)
 
 
-def _in_process(setup: Setup, folder: Path | None, batch_events: int, max_unread: int) -> Engine:
+def _in_process(setup: Setup, folder: Path | None, batch_events: int, max_unread: int, keep: Keep) -> Engine:
     from kelda.inprocess.driver import InProcessDriver
 
     engine = Engine("in this process", max_unread=max_unread)
@@ -729,13 +829,20 @@ def _in_process(setup: Setup, folder: Path | None, batch_events: int, max_unread
         deliver=engine._deliver,
         told=engine._told,
         after=engine._outbox.deliver,
+        keep=keep,
     )
     engine._take_up()
     return engine
 
 
 def _on_spark(
-    setup: Setup, folder: Path | None, master: str, balance: str, batch_events: int, max_unread: int
+    setup: Setup,
+    folder: Path | None,
+    master: str,
+    balance: str,
+    batch_events: int,
+    max_unread: int,
+    keep: Keep,
 ) -> Engine:
     from kelda.spark.driver import SparkDriver
 
@@ -745,7 +852,13 @@ def _on_spark(
         folder = engine._folder = Path(tempfile.mkdtemp(prefix="kelda-checkpoint-"))
     try:
         engine._driver = SparkDriver(
-            setup, folder, master=master, balance=balance, batch_events=batch_events, take=engine._taken
+            setup,
+            folder,
+            master=master,
+            balance=balance,
+            batch_events=batch_events,
+            take=engine._taken,
+            keep=keep,
         )
         engine._take_up()
     except BaseException:

@@ -30,7 +30,7 @@ from tests.crash.abandon import abandon
 from tests.engine.random_queries import EX, STORED, STREAMS, Writer, events, queries
 from tests.engine.test_batching import bag
 
-THE_ENGINE_CAN = False  # absorb, update, run live queries, feed graphs and ask the past
+THE_ENGINE_CAN = True  # absorb, update, run live queries, feed graphs and ask the past
 KEEP: dict[str, Any] = {"keep": 10_000}  # snapshots, for `connect`: all of them
 
 LATENESS = 1
@@ -484,7 +484,10 @@ class OnEngine:
     def add_stream(self, iri: str, absorb: Absorb | None) -> None:
         more: dict[str, Any] = {}
         if absorb is not None:
-            more = {"absorb": absorb.graph, "predicates": absorb.predicates and sorted(absorb.predicates)}
+            more = {
+                "absorb": absorb.graph or "default",
+                "predicates": absorb.predicates and sorted(absorb.predicates),
+            }
         self.engine.stream(iri, lateness=LATENESS, **more)
 
     def drop_stream(self, iri: str) -> None:

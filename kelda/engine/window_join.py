@@ -52,6 +52,7 @@ from kelda.engine.window_join_kernels import (
     VALUES,
 )
 from kelda.store import tables_kernels as fact_kernels
+from kelda.store.heap import NO_HEAP
 from kelda.store.tables import Tables
 from kelda.store.tables_kernels import OBJECT, SUBJECT
 
@@ -113,7 +114,6 @@ class _Index:
 
 SAMPLE = 256  # rows of a leaf that are looked at to choose an order
 _NO_BOUNDS = np.zeros(0, np.int64)
-_NO_FACTS = np.zeros(1, np.int64)
 LEAST_ROWS, LEAST_RESULTS = 64, 64  # that there is room for from the beginning
 
 
@@ -131,8 +131,7 @@ class WindowJoin:
         places = [(i, leaves[i].place(c)) for i, c in home.values()]
         self._homes = np.array(places, np.int64).reshape(-1, 2)
         heaps = [leaf.facts.tables.heap for leaf in leaves if leaf.facts is not None]
-        self._facts = heaps[0].cells if heaps else _NO_FACTS
-        self._halves = heaps[0].halves if heaps else _NO_FACTS.view(np.int32)
+        self._heap = heaps[0] if heaps else NO_HEAP
         self._constants = np.array([id for leaf in leaves for id in _fixed(leaf).values()], np.int64)
         self._rooms = [LEAST_ROWS] * k  # records of each leaf
         self._cells = np.zeros(0, np.int64)
@@ -191,7 +190,7 @@ class WindowJoin:
 
     def _begun(self, facts: Facts, moment: int) -> int:
         rows = facts.tables.rows(facts.table)
-        return int(fact_kernels.begun(self._facts, facts.table, rows, moment))
+        return int(fact_kernels.begun(self._heap.cells, facts.table, rows, moment))
 
     def add_stored(self, leaf: int, values: Ids, enter: Ids | None = None, leave: Ids | None = None) -> None:
         """More rows of a stored leaf, before rows of windows that they are to be joined with. They are there
@@ -278,7 +277,7 @@ class WindowJoin:
         self.budget.check(8 * n * (len(self._homes) + 3))
         bounds = _NO_BOUNDS if bound is None or not n else bound(rows)
         time, weight, values, ordered, kept = kernels.tell(
-            (rows, start, sent), bounds, until, self._cells, self._facts, self._leaf, self._homes
+            (rows, start, sent), bounds, until, self._cells, self._heap.cells, self._leaf, self._homes
         )
         self._keep(kept, until)
         if ordered:
@@ -291,7 +290,9 @@ class WindowJoin:
         reader (a column) when it ends for that one. Readers are numbered from 1, in `column`."""
         n = self.standing
         rows, start, sent = self._rows[:n], self._start[:n], self._sent[:n]
-        ends = np.minimum(bounds(rows), kernels.ends_of(rows, self._cells, self._facts, self._leaf)[:, None])
+        ends = np.minimum(
+            bounds(rows), kernels.ends_of(rows, self._cells, self._heap.cells, self._leaf)[:, None]
+        )
         real = ends > start[:, None]
         fresh = ~sent & (start <= until)
         coming, reader = np.nonzero(real & fresh[:, None])
@@ -316,7 +317,7 @@ class WindowJoin:
         for `results`, or `bounds` as for `routed`."""
         n = self.standing
         rows, start, sent = self._rows[:n], self._start[:n], self._sent[:n]
-        ends = kernels.ends_of(rows, self._cells, self._facts, self._leaf)
+        ends = kernels.ends_of(rows, self._cells, self._heap.cells, self._leaf)
         if bound is not None and n:
             ends = np.minimum(ends, bound(rows).reshape(n, -1).max(axis=1))
         kept = np.flatnonzero((ends > until) & (ends > start))
@@ -340,7 +341,7 @@ class WindowJoin:
 
     def _values(self, rows: Ids) -> Ids:
         """The columns of results."""
-        return kernels.gather(rows, self._cells, self._facts, self._leaf, self._homes)
+        return kernels.gather(rows, self._cells, self._heap.cells, self._leaf, self._homes)
 
     # -------------------------------------------------------------------- probing
 
@@ -348,7 +349,7 @@ class WindowJoin:
         """Join the rows that were appended."""
         self._think()
         own = (self._cells, self._leaf, self._index_table, self._slots)
-        tables = (*own, self._facts, self._halves, self._constants)
+        tables = (*own, self._heap.cells, self._heap.halves, self._constants)
         stopped = False
         while True:
             results, many = (self._rows, self._start, self._sent), self.standing

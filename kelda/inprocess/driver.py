@@ -16,11 +16,13 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from kelda.engine.block import Block
 from kelda.engine.clock import FOREVER
+from kelda.engine.oneshot import Result
 from kelda.engine.stopped import Stopped
 from kelda.errors import UsageError
 from kelda.inprocess.live import Live
@@ -35,7 +37,7 @@ from kelda.lang import algebra as A
 from kelda.rdf.event import Event
 from kelda.rdf.framing import RECORDS
 from kelda.rdf.skim import Skimmer
-from kelda.shards.catalog import Op
+from kelda.shards.catalog import GraphOp, Op
 from kelda.shards.checkpoint import Checkpoint
 from kelda.shards.declared import FED, is_pushed
 from kelda.shards.deployment import Batch, Deployment
@@ -43,6 +45,9 @@ from kelda.shards.ingest import parts_of
 from kelda.shards.levels import Levels
 from kelda.shards.setup import Setup
 from kelda.shards.shard import Shard
+from kelda.shards.snapshots import DEFAULT_KEEP, Keep
+from kelda.shards.storing import Storing, opened
+from kelda.store.moments import seen_by
 
 PAUSE = 0.01  # seconds between two looks at streams that have nothing
 
@@ -58,6 +63,7 @@ class InProcessDriver:
         batch_events: int = 50_000,
         deliver: Callable[[Sequence[Block]], None] = lambda blocks: None,
         told: Callable[[Batch], None] = lambda batch: None,
+        keep: Keep = DEFAULT_KEEP,
         after: Callable[[], None] = lambda: None,
     ) -> None:
         """`deliver` gets answers, in turn, `told` batches; `after` is called when the turn is over."""
@@ -68,6 +74,7 @@ class InProcessDriver:
         self._log: Log = NoLog() if checkpoint is None else BatchLog(self.folder)
         self._lasts = checkpoint is not None
         self.levels = Levels(0, setup, keeps=self._lasts)
+        self._storing = Storing(self.folder) if self._lasts else None
         self._batch, self._at = -1, Offsets()
         self._read = -1  # the last batch that was read from sources
         self._starting = True
@@ -92,6 +99,8 @@ class InProcessDriver:
                 last_read=lambda: self._read,
                 hold=self._hold,
                 entered=self._entered,
+                keep=keep,
+                moment=self._moment,
             )
             self.lock = self.deployment.lock
             self._done = threading.Condition(self.lock)
@@ -111,7 +120,12 @@ class InProcessDriver:
         state, catalog = self._log.state(), self.deployment.catalog
         begun = self._log.begun(state)
         catalog.refresh().check(state.version if begun is None else begun.version)  # type: ignore[attr-defined]
-        self.levels = Levels.stand_up(0, self.setup, catalog, state.batch, state.memory, state.segments)
+        assert self._storing is not None
+        store = opened(self.folder, state.batch)
+        self._storing.take_up(state.batch, store)
+        self.levels = Levels.stand_up(
+            0, self.setup, catalog, state.batch, state.memory, state.segments, store
+        )
         # Before the queries are planned again: that needs the streams and graphs.
         self.levels.hold(catalog, catalog.version if begun is None else begun.version)
         self._batch = self._read = state.batch
@@ -133,6 +147,17 @@ class InProcessDriver:
     def _hold(self, ops: Sequence[Op]) -> None:
         """Entries are carried out at once, between two batches."""
         self.levels.apply(ops, self.deployment.catalog)
+        if not self._lasts and any(isinstance(op, GraphOp) for op in ops):
+            self._hand_out([block for shard in self.levels.shards for block in shard.said()], 0)
+
+    def _moment(self) -> int:
+        """Up to which all that is stored may be seen."""
+        now = min(shard.evaluator.now for shard in self.levels.shards)
+        return seen_by(now, self.levels.store.latest)
+
+    def _snapshot(self, offsets: Mapping[str, int]) -> None:
+        now = min(shard.evaluator.now for shard in self.levels.shards)
+        self.deployment.snapshots.take(self._batch, now, offsets, self._moment())
 
     def _entered(self) -> None:
         """Without a log to agree with, sinks are opened at once: what is pushed next may be for them."""
@@ -270,9 +295,10 @@ class InProcessDriver:
         figures.events += events
         deployment.stopped = self.stopped
         feeds = deployment.outlets.feeds
+        self._batch += 1
+        self._snapshot(self._direct)
         if not blocks and not feeds:
             return
-        self._batch += 1
         figures.batch, figures.batches = self._batch, figures.batches + 1
         figures.answers += sum(map(len, blocks))
         sinks = deployment.outlets.sinks
@@ -348,16 +374,26 @@ class InProcessDriver:
         outcome = self.levels.take_parts(begun.batch, parts)
         merged = deployment.merged([outcome], dictionary.view())
         news = [outcome.news]
+        if self._storing is not None:
+            about = {"instant": outcome.news.now, "offsets": begun.end, "version": begun.version}
+            self._storing.write(begun.batch, outcome.changes, self.levels.store.dictionary, about)
         deployment.hand_out(begun.batch, merged, news, begun.content if self._lasts else None)
         self._log.commit(begun, outcome)
         self._batch = self._read = begun.batch
         self._at = begun.end
+        self._snapshot(self._offsets())
         self._streams.commit(begun.end)
         deployment.done(begun.batch, news, len(merged))
 
     def _take(self, batch: Batch) -> None:
         self._deliver(batch.blocks)
         self._told(batch)
+
+    def _offsets(self) -> dict[str, int]:
+        """How far each stream was read, in its own measure."""
+        streams = self.deployment.streams
+        read = {source.iri: self._at.get(key_of(n, source), {}) for n, source in streams.items()}
+        return {iri: int(at.get("pieces", 0)) for iri, at in read.items()} | dict(self._direct)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until all streams have ended; raises what went wrong. False if time ran out before."""
@@ -398,6 +434,16 @@ class InProcessDriver:
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
+
+    def settle(self) -> None:
+        """Entries hold at once."""
+
+    def ask_on_spark(self, query: A.Query, at: int | datetime | None) -> Result:
+        """Refused."""
+        raise UsageError(
+            "this engine runs in this process; a query on='spark' needs kelda.connect('local[*]') or another "
+            "master"
+        )
 
     def stop(self) -> None:
         """Stop after the batch that is being taken, and let go of everything."""

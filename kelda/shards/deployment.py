@@ -19,13 +19,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
+from kelda.ask.prepared import PreparedAsk
+from kelda.ask.updating.loading import from_files
 from kelda.durable import sync
 from kelda.engine.answer import Answer
 from kelda.engine.block import Block
-from kelda.engine.oneshot import Result, evaluate
+from kelda.engine.clock import FOREVER
+from kelda.engine.oneshot import Result
 from kelda.engine.stopped import Stopped
 from kelda.errors import InputError, UsageError
 from kelda.io.job import QuerySpec, StreamSource
@@ -34,9 +38,12 @@ from kelda.io.sources import check_source
 from kelda.io.sources.address import absolute
 from kelda.kept import writing
 from kelda.lang import algebra as A
+from kelda.lang import parse_update
+from kelda.lang.update import Load as LoadDocument
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject
 from kelda.rdf.graphs import graph_format
+from kelda.rdf.times import to_ms
 from kelda.shards.balance import balancer
 from kelda.shards.catalog import (
     Catalog,
@@ -48,6 +55,7 @@ from kelda.shards.catalog import (
     Pause,
     Register,
     RegisterMany,
+    Update,
 )
 from kelda.shards.checkpoint import Checkpoint
 from kelda.shards.figures import Figures
@@ -57,7 +65,10 @@ from kelda.shards.planner import Planner
 from kelda.shards.registrations import Registrations
 from kelda.shards.setup import Setup
 from kelda.shards.shard import News, Outcome
+from kelda.shards.snapshots import DEFAULT_KEEP, Keep, Snapshots
 from kelda.shards.trial import Trial
+from kelda.store.store import Store
+from kelda.store.view import View
 
 MOST_REJECTS = 1000  # that are remembered; all are counted
 
@@ -113,8 +124,13 @@ class Deployment:
         route: Callable[[], None] = lambda: None,
         hold: Callable[[Sequence[Op]], None] = lambda ops: None,
         entered: Callable[[], None] = lambda: None,
+        keep: Keep = DEFAULT_KEEP,
+        moment: Callable[[], int] | None = None,
     ) -> None:
-        """`folder` is that of the checkpoint, or one that goes with this process."""
+        """`folder` is that of the checkpoint, or one that goes with this process. `keep` tells which
+        snapshots are kept, `moment` up to which all that is stored may be seen."""
+        self.snapshots = Snapshots(keep)
+        self._moment = (lambda: FOREVER - 1) if moment is None else moment
         self.setup, self.checkpoint, self.folder, self._take = setup, checkpoint, folder, take
         self.id = checkpoint.id if checkpoint is not None else uuid.uuid4().hex
         self.balancer = balancer(balance, setup.shards)
@@ -231,10 +247,42 @@ class Deployment:
             self.planner.check_load()
             self.enter(DropGraph(graph))
 
-    def ask(self, query: A.Query) -> Result:
-        """Ask a one-shot query of the stored graphs."""
+    def update(self, text: str, base: str | None) -> None:
+        """Change the stored graphs by a SPARQL update, from the next batch on."""
+        update = parse_update(text, base=base)
         with self.lock:
-            return evaluate(query, self.planner.trial.store)
+            self.planner.check_load()
+            named = [op.source.value for op in update.operations if isinstance(op, LoadDocument)]
+            documents = tuple((iri, str(self._fetched(iri))) for iri in named if self.checkpoint is not None)
+            now, number = time.time_ns() // 1_000_000, self.registrations.number()
+            self.enter(Update(text, base, now, number, documents))
+
+    def _fetched(self, iri: str) -> Path:
+        source = from_files(iri).source
+        assert isinstance(source, str | Path)
+        path = Path(source)
+        return self._copied(path) if path.is_file() else path
+
+    def prepare_ask(self, query: A.Query) -> PreparedAsk:
+        """A one-shot query, ready to be asked."""
+        return PreparedAsk(query, self.store.dictionary)
+
+    def ask(self, prepared: PreparedAsk, at: int | datetime | None = None) -> Result:
+        """Ask a one-shot query of the stored graphs as they are now, or were at a snapshot or a time."""
+        return prepared.answer(self.view(at))
+
+    def view(self, at: int | datetime | None = None) -> View:
+        """The stored graphs as they are now, or were at a snapshot or a time."""
+        if at is None:
+            return self.store.view(self._moment())
+        if isinstance(at, datetime):
+            return self.store.view(self.snapshots.moment_at(to_ms(at)))
+        return self.store.view(self.snapshots.at(at).moment)
+
+    @property
+    def store(self) -> Store:
+        """The stored graphs."""
+        return self.planner.trial.store
 
     # -------------------------------------------------------------------- queries
 

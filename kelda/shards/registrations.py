@@ -95,6 +95,10 @@ class Registrations:
         """Whether elements have been read."""
         return self._last_read() >= 0
 
+    def number(self) -> int:
+        """A number that no entry before has had."""
+        return self.catalog.version + len(self.waiting)
+
     def enter(self, ops: Sequence[Op]) -> None:
         """Into the catalog; first the routing, so that no element of theirs is held back."""
         gone = {op.name for op in ops if isinstance(op, Drop)}

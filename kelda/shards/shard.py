@@ -381,9 +381,16 @@ class Shard:
         self.evaluator.input.end(stream)
         return self._blocks()
 
+    def said(self) -> list[Block]:
+        """What live queries have said to updates."""
+        return self._blocks() if self._live else []
+
     def _blocks(self) -> list[Block]:
         """What has become complete, as columns."""
-        batches, blocks = self.evaluator.advance(), list[Block]()
+        batches, blocks = [*self._live, *self.evaluator.advance()], list[Block]()
+        self._live = []
+        if not self.keeps:
+            self.evaluator.made = []  # nobody makes it last
         if self.setup.memory_limit is not None:  # answers take memory, too: it is counted as they are made
             return self._of_answers(self.evaluator.running.answers(batches))
         for batch in batches:

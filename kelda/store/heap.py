@@ -52,6 +52,16 @@ class Heap:
         return int(self.cells[USED]) * 8
 
 
+class NoHeap:
+    """For kernels that want one, where nothing is stored."""
+
+    cells: NDArray[np.int64] = np.zeros(1, np.int64)
+    halves: NDArray[np.int32] = np.zeros(2, np.int32)
+
+
+NO_HEAP = NoHeap()
+
+
 def _map(path: Path | None, size: int) -> mmap.mmap:
     if path is None:
         while True:
