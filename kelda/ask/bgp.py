@@ -22,6 +22,7 @@ Match = tuple[Ids, list[Ids]]  # for each match which row it is of, and the valu
 _NONE = np.zeros(0, np.int64)
 _GROWN = 2
 _FEW = 1000  # rows more, which are no reason to plan again
+_SOME = 1000  # rows that are followed first, where not all are wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +97,25 @@ class Bgp(Node):
             if len(only) * seeded.work <= start.work:
                 start, size = seeded, len(only)
                 rows = dict(zip(only.columns, only.ids, strict=True))
-        for step in start.steps:
-            size = _follow(step, rows, size, graph)
-            if not size:
-                return no_rows(len(self.columns))
-            for condition in step.conditions:
-                size = _keep(condition, at, rows, size)
-        if not self.columns:
-            return np.zeros((0, size), np.int64)
+        return self._followed(at, start.steps, rows, size)
+
+    def some(self, at: At, many: int) -> Ids:
+        """The first step at once, then the others for a few of its rows at a time."""
+        first, *others = self.plan(at.graph, frozenset()).steps
+        rows: dict[str, Ids] = {}
+        size = _followed(at, [first], rows, 1)
+        found = [no_rows(len(self.columns))]
+        begin, end = 0, max(many, _SOME)
+        while begin < size and sum(part.shape[1] for part in found) < many:
+            part = {name: ids[begin:end] for name, ids in rows.items()}
+            found.append(self._followed(at, others, part, min(end, size) - begin))
+            begin, end = end, 4 * end
+        return np.concatenate(found, axis=1)
+
+    def _followed(self, at: At, steps: Sequence[Step], rows: dict[str, Ids], size: int) -> Ids:
+        size = _followed(at, steps, rows, size)
+        if not size or not self.columns:
+            return np.zeros((len(self.columns), size), np.int64)
         return np.stack([rows[name] for name in self.columns])
 
     def plan(self, graph: Graph, seeded: frozenset[str]) -> Plan:
@@ -173,6 +185,17 @@ class Bgp(Node):
     @property
     def inputs(self) -> tuple[Node, ...]:
         return tuple(node for condition in self._conditions for node in condition.inputs)
+
+
+def _followed(at: At, steps: Sequence[Step], rows: dict[str, Ids], size: int) -> int:
+    """The rows after some steps; how many there are."""
+    for step in steps:
+        size = _follow(step, rows, size, at.graph)
+        for condition in step.conditions:
+            size = _keep(condition, at, rows, size) if size else 0
+        if not size:
+            break
+    return size
 
 
 def _keep(condition: Formula, at: At, rows: dict[str, Ids], size: int) -> int:

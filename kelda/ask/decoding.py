@@ -7,9 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from kelda.ask.table import Table
+from kelda.ask.table import Ids, Table
 from kelda.engine.answer import Value
 from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.hash_kernels import PADDING, find, gather
 from kelda.rdf.ids import from_text
 
 MOST_REMEMBERED = 1 << 18
@@ -25,31 +26,37 @@ class Decoder:
         self._dictionary = dictionary
         self._known: dict[int, Value] = {}
 
-    def terms(self, ids: list[int]) -> list[Value | None]:
-        """The terms in order; None for what is unbound."""
+    def columns(self, ids: Ids) -> list[list[Value | None]]:
+        """The terms, column by column; None for what is unbound."""
         known = self._known
-        new = {*ids}.difference(known)
+        new = {*ids.ravel().tolist()}
         new.discard(0)
+        if len(known) + len(new) > MOST_REMEMBERED:
+            known.clear()
+        new.difference_update(known)
         if new:
-            if len(known) + len(new) > MOST_REMEMBERED:
-                known.clear()
-                new = {id for id in ids if id}
-            self._learn(new)
-        return list(map(known.get, ids))
+            self._learn(np.fromiter(new, np.int64, len(new)))
+        return [list(map(known.get, column)) for column in ids.tolist()]
 
-    def _learn(self, ids: set[int]) -> None:
+    def _learn(self, ids: Ids) -> None:
         """Hashed terms come from one piece of text, the others from their ids."""
-        texts = self._dictionary.entries_of(np.fromiter(ids, np.int64, len(ids)))
-        data, offsets = texts.texts.tobytes(), texts.offsets.tolist()
-        hashed = texts.ids.tolist()
-        for id, begin, end in zip(hashed, offsets[:-1], offsets[1:], strict=True):
+        tables = self._dictionary.tables
+        entries = find(tables.slots, ids)
+        known = (entries >= 0).nonzero()[0]
+        starts, ends = tables.offsets[entries[known]], tables.offsets[entries[known] + 1]
+        lengths = ends - starts
+        texts = np.empty(int(lengths.sum()) + PADDING, np.uint8)
+        gather(tables.arena, starts, ends, texts)
+        data, end = texts.tobytes(), 0
+        for id, length in zip(ids[known].tolist(), lengths.tolist(), strict=True):
+            begin, end = end, end + length
             self._known[id] = from_text(data[begin:end].decode())
-        others = list(ids.difference(hashed))
+        others = ids[entries < 0].tolist()
         self._known.update(zip(others, self._dictionary.terms(others), strict=True))  # type: ignore[arg-type]
 
     def rows(self, table: Table) -> list[Row]:
         """Solutions as dictionaries, without what is unbound."""
-        columns = [self.terms(ids.tolist()) for ids in table.ids]
+        columns = self.columns(table.ids)
         if not columns:
             return [{} for _ in range(len(table))]
         rows = list(map(_row_maker(table.columns), *columns))

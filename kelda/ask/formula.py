@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pyoxigraph import Literal
 
-from kelda.ask.matching import compatible_pairs, distinct
+from kelda.ask.matching import classes, compatible_pairs, distinct
 from kelda.ask.merge import Merge
 from kelda.ask.node import At, Node, found
-from kelda.ask.table import Ids, Table
+from kelda.ask.table import Ids
 from kelda.engine.deltas import Deltas
 from kelda.engine.expressions import Compiled
 from kelda.rdf.ids import encode
@@ -83,17 +83,19 @@ class Existing(Hidden):
         there = np.full(rows.shape[1], _NO)
         if not rows.shape[1]:
             return there
+        for some, _ in classes(rows[self._mine] == 0):  # what is bound fills in the group
+            there[some[self._matched(at, rows[:, some])]] = _YES
+        return there
+
+    def _matched(self, at: At, rows: Ids) -> Ids:
+        """Which rows have a compatible solution; some of them more than once."""
         mine = rows[self._mine]
-        only: Table | None = found(self._columns, rows, self._group.columns)
-        others = self._group.run(at, only)
+        others = self._group.run(at, found(self._columns, rows, self._group.columns))
         if self._condition is None:
             theirs = others[self._theirs]
-            which, _ = compatible_pairs(mine, theirs[:, distinct(theirs)])
-        else:
-            which, other = compatible_pairs(mine, others[self._theirs])
-            which = which[self._condition.holds(at, self._merge.rows(rows, others, which, other))]
-        there[which] = _YES
-        return there
+            return compatible_pairs(mine, theirs[:, distinct(theirs)])[0]
+        which, other = compatible_pairs(mine, others[self._theirs])
+        return which[self._condition.holds(at, self._merge.rows(rows, others, which, other))]
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -52,8 +52,8 @@ def compatible_pairs(left: Ids, right: Ids, *, sharing: bool = False) -> tuple[I
     if not unbound_left.any() and not unbound_right.any():
         return (_NOBODY, _NOBODY) if sharing and not left.shape[0] else equal_pairs(left, right)
     found = []
-    for mine, unbound in _classes(unbound_left):
-        for theirs, also in _classes(unbound_right):
+    for mine, unbound in classes(unbound_left):
+        for theirs, also in classes(unbound_right):
             both = (~(unbound | also)).nonzero()[0]
             if sharing and not len(both):
                 continue
@@ -66,7 +66,7 @@ def compatible_pairs(left: Ids, right: Ids, *, sharing: bool = False) -> tuple[I
     return which[order], others[order]
 
 
-def _classes(unbound: NDArray[np.bool_]) -> list[tuple[Ids, NDArray[np.bool_]]]:
+def classes(unbound: NDArray[np.bool_]) -> list[tuple[Ids, NDArray[np.bool_]]]:
     """The positions of the rows that leave the same columns unbound, and which these are."""
     table = GroupTable(unbound.shape[0])
     numbers = table.find(unbound.astype(np.int64))

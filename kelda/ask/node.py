@@ -45,6 +45,10 @@ class Node(ABC):
     def run(self, at: At, only: Table | None = None) -> Ids:
         """The solutions, a row of the array for each column."""
 
+    def some(self, at: At, many: int) -> Ids:
+        """Any `many` of the solutions, or more; all if there are not as many."""
+        return self.run(at)
+
     @property
     def inputs(self) -> tuple[Node, ...]:
         """The nodes that this one reads."""

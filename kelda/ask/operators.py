@@ -81,7 +81,9 @@ class Optional(Binary):
         self.columns, self.bound = self._merge.columns, left.bound
 
     def run(self, at: At, only: Table | None = None) -> Ids:
-        left = self.left.run(at, only)
+        return self._beside(at, self.left.run(at, only))
+
+    def _beside(self, at: At, left: Ids) -> Ids:
         if not left.shape[1]:
             return no_rows(len(self.columns))
         right = self.beside(at, left)
@@ -95,6 +97,9 @@ class Optional(Binary):
         if not alone.any():
             return both
         return np.concatenate([both, self._merge.alone(left[:, alone])], axis=1)
+
+    def some(self, at: At, many: int) -> Ids:
+        return self._beside(at, self.left.some(at, many))  # each of which has one solution at the least
 
     def say(self) -> str:
         return f"optional on {named(self.shared)}"
@@ -136,6 +141,15 @@ class United(Node):
 
     def run(self, at: At, only: Table | None = None) -> Ids:
         found = [rows_of(part.run(at, only), part.columns, self.columns) for part in self._parts]
+        return np.concatenate(found, axis=1)
+
+    def some(self, at: At, many: int) -> Ids:
+        found: list[Ids] = []
+        for part in self._parts:
+            found.append(rows_of(part.some(at, many), part.columns, self.columns))
+            many -= found[-1].shape[1]
+            if many <= 0:
+                break
         return np.concatenate(found, axis=1)
 
     @property
@@ -188,7 +202,12 @@ class Extended(Unary):
         self.columns = (*source.columns, name)
 
     def run(self, at: At, only: Table | None = None) -> Ids:
-        rows = self.source.run(at, only)
+        return self._with_value(at, self.source.run(at, only))
+
+    def some(self, at: At, many: int) -> Ids:
+        return self._with_value(at, self.source.some(at, many))
+
+    def _with_value(self, at: At, rows: Ids) -> Ids:
         return np.concatenate([rows, self._expression.ids(at, rows)[None, :]])
 
     @property
@@ -208,6 +227,9 @@ class Projected(Unary):
 
     def run(self, at: At, only: Table | None = None) -> Ids:
         return rows_of(self.source.run(at, narrowed(only, self.columns)), self.source.columns, self.columns)
+
+    def some(self, at: At, many: int) -> Ids:
+        return rows_of(self.source.some(at, many), self.source.columns, self.columns)
 
     def say(self) -> str:
         return f"project {named(self.columns)}"
@@ -232,7 +254,9 @@ class Sliced(Unary):
         self._slice = slice(offset, None if limit is None else offset + limit)
 
     def run(self, at: At, only: Table | None = None) -> Ids:
-        return self.source.run(at)[:, self._slice]
+        end = self._slice.stop
+        rows = self.source.run(at) if end is None else self.source.some(at, end)
+        return rows[:, self._slice]
 
     def say(self) -> str:
         return f"rows {self._slice.start} to {'the end' if self._slice.stop is None else self._slice.stop}"

@@ -28,12 +28,19 @@ _NONE = np.zeros(0, np.int64)
 
 
 class PathNode(Node):
-    """s path o."""
+    """s path o. Values of the variables in `filled` are terms that the query names: those of EXISTS."""
 
     def __init__(
-        self, s: Spot, path: A.Path, o: Spot, encode: Callable[[A.NamedNode], int], text: str
+        self,
+        s: Spot,
+        path: A.Path,
+        o: Spot,
+        encode: Callable[[A.NamedNode], int],
+        filled: frozenset[str],
+        text: str,
     ) -> None:
         self._s, self._path, self._o, self._encode, self._text = s, path, o, encode, text
+        self._filled = filled
         self.columns = tuple(dict.fromkeys(spot.name for spot in (s, o) if spot.name))
         self.bound = frozenset(self.columns)
 
@@ -48,7 +55,7 @@ class PathNode(Node):
             nodes = given.get(start)
             if nodes is None:
                 nodes = at.graph.nodes()
-            elif follow.may_stay(self._path):
+            elif start not in self._filled and follow.may_stay(self._path):
                 nodes = nodes[at.graph.has_nodes(nodes)]
             which, ends = follow.ends(self._path, nodes, back)
             pairs = np.stack([ends, nodes[which]] if back else [nodes[which], ends])

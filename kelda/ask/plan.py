@@ -41,6 +41,7 @@ from kelda.lang import algebra as A
 from kelda.lang.scope import NEW_EACH_TIME, certainly_bound, is_repeatable, visible_vars
 from kelda.lang.walk import depth, exists_in, has, mentioned
 from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.ids import encode
 
 Names = frozenset[str]
 
@@ -59,6 +60,7 @@ class Planner:
         self._query, self._dictionary = query, dictionary
         self._expressions = Expressions(dictionary, base=query.base)
         self._fresh = count()
+        self._filled: Names = frozenset()  # variables that the EXISTS around a pattern fills in
 
     # -------------------------------------------------------------------- patterns
 
@@ -130,8 +132,8 @@ class Planner:
         raise QueryError(f"{type(pattern).__name__} is no part of a query that is asked once")
 
     def _values(self, variables: tuple[A.Var, ...], rows: Sequence[Sequence[object]]) -> Node:
-        encode = self._dictionary.encode
-        cells = [[0 if cell is None else encode(cell) for cell in row] for row in rows]  # type: ignore[arg-type]
+        known = self._dictionary.encode
+        cells = [[0 if cell is None else known(cell) for cell in row] for row in rows]  # type: ignore[arg-type]
         ids = np.array(cells, np.int64).reshape(len(rows), len(variables)).T
         return Rows(tuple(v.name for v in variables), np.ascontiguousarray(ids))
 
@@ -179,6 +181,7 @@ class Planner:
         parts = list(_conjuncts(pattern))
         triples = [t for part in parts if isinstance(part, A.Triples) for t in part.patterns]
         others = [part for part in parts if not isinstance(part, A.Triples)]
+        others += _given_by(conditions, names(visible_vars(A.Triples(tuple(triples)))))
         others.sort(key=lambda part: not isinstance(part, A.Values))
         together: list[A.Pattern] = [p for p in others if isinstance(p, A.Values)]
         together += [A.Triples(tuple(triples))] if triples or not others else []
@@ -216,7 +219,7 @@ class Planner:
     def _path(self, pattern: A.PathPattern) -> Node:
         s, o = self._spot(pattern.s, kept=True), self._spot(pattern.o, kept=True)
         text = _text(pattern.s, A.NamedNode("path:"), pattern.o)
-        return PathNode(s, pattern.path, o, self._id, text)
+        return PathNode(s, pattern.path, o, self._id, self._filled, text)
 
     def _spot(self, term: A.TermOrVar, *, kept: bool = False) -> Spot:
         """`kept`: the term may be in answers."""
@@ -227,7 +230,7 @@ class Planner:
     def _id(self, term: object) -> int:
         if isinstance(term, A.Param):
             raise QueryError(f"parameter ${term.name} has no value: bind it before the query runs")
-        return self._dictionary.encode(term)  # type: ignore[arg-type]
+        return encode(term, self._dictionary.seed)  # type: ignore[arg-type]
 
     # -------------------------------------------------------------------- expressions
 
@@ -294,10 +297,12 @@ class Planner:
         unsure = (outer & shown) - certainly_bound(group)
         if unsure and has(group, _NOT_PLAIN):
             raise NotOurs("EXISTS with a variable that its group may leave unbound")
-        if outer & shown and has(group, A.Repeat):
+        if outer & shown and has(group, A.Repeat) and has(group, _NOT_PLAIN):
             raise NotOurs("EXISTS with a property path that a value filled in may stay at")
         shared = names(shown) & frozenset(columns)
+        before, self._filled = self._filled, names(outer & shown)
         node = self.pattern(group, shared | names(mentioned(condition)))
+        self._filled = before
         merge = Merge(columns, node.columns, bound)
         formula = None
         if condition is not None:
@@ -373,6 +378,22 @@ def _all_of(expr: A.Expr) -> Iterable[A.Expr]:
             yield from _all_of(arg)
     else:
         yield expr
+
+
+def _given_by(conditions: list[A.Expr], bound: Names) -> list[A.Pattern]:
+    """The rows that a variable which is bound anyway can only have: of IRIs, = is being the same."""
+    found: list[A.Pattern] = []
+    for condition in conditions:
+        match condition:
+            case A.Call("=", (A.VarRef(A.Var() as var), A.Const(A.NamedNode()) as one)) | A.Call(
+                "=", (A.Const(A.NamedNode()) as one, A.VarRef(A.Var() as var))
+            ) if var.name in bound:
+                found.append(A.Values((var,), ((one.term,),)))
+            case A.Call("IN", (A.VarRef(A.Var() as var), *members)) if var.name in bound:
+                iris = [m.term for m in members if isinstance(m, A.Const) and isinstance(m.term, A.NamedNode)]
+                if len(iris) == len(members):
+                    found.append(A.Values((var,), tuple((iri,) for iri in dict.fromkeys(iris))))
+    return found
 
 
 def _text(*terms: A.TermOrVar) -> str:

@@ -61,9 +61,17 @@ class PreparedAsk:
         """The names of what `run` gives."""
         return self._plan.columns
 
-    def run(self, view: Stored, *, now_ms: int | None = None, seed: int | str | None = None) -> Table:
+    def run(
+        self,
+        view: Stored,
+        *,
+        now_ms: int | None = None,
+        seed: int | str | None = None,
+        limit: int | None = None,
+    ) -> Table:
         """The solutions of a SELECT; the triples of a CONSTRUCT or DESCRIBE; of an ASK one empty solution, or
-        none. `now_ms` fixes NOW(), `seed` what RAND() and its like give."""
+        none. `now_ms` fixes NOW(), `seed` what RAND() and its like give. `limit`: of no more than so many
+        solutions."""
         at = At(
             view,
             self._dataset,
@@ -72,7 +80,7 @@ class PreparedAsk:
             time_ns() // 1_000_000 if now_ms is None else now_ms,
             Fresh(self._dictionary, seed),
         )
-        return with_room(self.query.depth, lambda: self._run(at))
+        return with_room(self.query.depth, lambda: self._run(at, limit))
 
     def _graph(self, view: Stored) -> Graph:
         """The default graph; tables that were found stay found while the view is the same."""
@@ -80,13 +88,17 @@ class PreparedAsk:
             self._last = (view, Graph(view, self._dataset.default))
         return self._last[1]
 
-    def _run(self, at: At) -> Table:
-        found = Table(self._plan.columns, self._plan.run(at))
+    def _run(self, at: At, limit: int | None) -> Table:
+        if self.query.form is A.Form.ASK:
+            found = self._plan.some(at, 1)
+            return Table((), np.zeros((0, min(found.shape[1], 1)), np.int64))
+        ids = self._plan.run(at) if limit is None else self._plan.some(at, limit)[:, :limit]
+        return self._made_of(Table(self._plan.columns, ids), at)
+
+    def _made_of(self, found: Table, at: At) -> Table:
         match self.query.form:
             case A.Form.SELECT:
                 return found
-            case A.Form.ASK:
-                return Table((), np.zeros((0, min(len(found), 1)), np.int64))
             case A.Form.CONSTRUCT:
                 return constructed(self.query.template, found, at)
         shown = {t.name for t in self.query.describe if isinstance(t, A.Var)}
@@ -94,18 +106,30 @@ class PreparedAsk:
         named = [self._dictionary.encode(t) for t in self.query.describe if isinstance(t, NamedNode)]
         return described(np.concatenate([*terms, np.array(named, np.int64)]), at)
 
-    def answer(self, view: Stored, *, now_ms: int | None = None, seed: int | str | None = None) -> Result:
+    def answer(
+        self,
+        view: Stored,
+        *,
+        now_ms: int | None = None,
+        seed: int | str | None = None,
+        limit: int | None = None,
+    ) -> Result:
         """The same with terms: a table, a boolean, or triples."""
-        table = self.run(view, now_ms=now_ms, seed=seed)
+        table = self.run(view, now_ms=now_ms, seed=seed, limit=limit)
         if self.query.form is A.Form.SELECT:
             return Solutions(list(table.columns), self._decoder.rows(table))
         if self.query.form is A.Form.ASK:
             return bool(len(table))
-        columns = [self._decoder.terms(ids.tolist()) for ids in table.ids]
+        columns = self._decoder.columns(table.ids)
         return [
             Triple(*row[:3]) if len(row) < 4 or row[3] is None else Quad(*row)
             for row in zip(*columns, strict=True)
         ]
+
+    def forget(self) -> None:
+        """Let go of the terms and tables that are remembered from one time to the next."""
+        self._decoder = Decoder(self._dictionary)
+        self._last = None
 
     def explain(self) -> str:
         """The plan: what is looked up in which order, with estimates if it was asked before, and what

@@ -13,6 +13,7 @@ import typer
 from kelda.cli import jobs
 from kelda.cli.bench import bench
 from kelda.cli.choices import Balance, BaseOption, DialectOption, Format, Output, ParamOption, Runner
+from kelda.cli.store import store
 from kelda.errors import EnvironmentProblem, KeldaError
 
 app = typer.Typer(
@@ -336,6 +337,7 @@ app.command(rich_help_panel=PIPELINES)(jobs.drop)
 app.command(rich_help_panel=PIPELINES)(jobs.pause)
 app.command(rich_help_panel=PIPELINES)(jobs.resume)
 app.command(rich_help_panel=PIPELINES)(jobs.update)
+app.command(rich_help_panel=PIPELINES)(store)
 
 
 @app.command(rich_help_panel=ABOUT)

@@ -72,7 +72,7 @@ class Watch:
             seen = self._seen.get(table)
             if seen is None:
                 seen = self._upto(table, self.since)
-            now = self._upto(table, moment)
+            now = max(seen, self._upto(table, moment))  # updates may have been seen before their instant
             if now != seen:
                 self._seen[table] = now
                 yield table, kernels.news(cells, table, seen[0], now[0], seen[1], now[1])

@@ -20,6 +20,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,7 @@ from kelda.durable import remove, temporary_name
 from kelda.kept import writing
 from kelda.rdf.dictionary import Entries
 from kelda.store.changes import Changes
-from kelda.store.moments import NEVER, behind
+from kelda.store.moments import LAST, NEVER, of_instant
 from kelda.store.parquet import (
     COMPACTED,
     COMPACTED_TERMS,
@@ -140,13 +141,19 @@ class Compaction:
                 batch: about
                 for label in labels
                 for batch, about in label.about.items()
-                if batch == last or behind(about.get("instant", NEVER)) >= keep_from
+                if batch == last or _moment(about) >= keep_from
             }
             writer.put_on(Label(first, last, after, writer.content, terms, about, buckets))
 
     def _go_on(self) -> None:
         if self._stopping:
             raise _Stopped
+
+
+def _moment(about: dict[str, Any]) -> int:
+    """The last moment that a snapshot may have seen, by what is known about it."""
+    instant: int = about.get("instant", NEVER)
+    return about.get("moment", NEVER if instant == NEVER else of_instant(instant) + LAST)
 
 
 class _Stopped(Exception):
@@ -176,7 +183,7 @@ def settled(changes: Changes, keep_from: int) -> Changes:
     changes = _netted(changes)
     gone = np.zeros(len(changes), np.bool_)
     seen = (changes.sign[1:] > 0) | (changes.moment[1:] > keep_from)
-    gone[1:] = _same_fact(changes) & (changes.sign[:-1] > 0) & ~seen
+    gone[1:] = same_fact(changes) & (changes.sign[:-1] > 0) & ~seen
     gone[:-1] |= gone[1:]
     return changes.select(~gone)
 
@@ -184,7 +191,7 @@ def settled(changes: Changes, keep_from: int) -> Changes:
 def _netted(changes: Changes) -> Changes:
     """Of changes sorted by fact and moment: at most one a moment, which comes to the same."""
     again = np.zeros(len(changes), np.bool_)
-    again[1:] = _same_fact(changes) & (changes.moment[1:] == changes.moment[:-1])
+    again[1:] = same_fact(changes) & (changes.moment[1:] == changes.moment[:-1])
     if not again.any():
         return changes
     firsts = np.flatnonzero(~again)
@@ -193,7 +200,7 @@ def _netted(changes: Changes) -> Changes:
     return Changes(graph, s, p, o, moment, signs).select(signs != 0)
 
 
-def _same_fact(changes: Changes) -> NDArray[np.bool_]:
+def same_fact(changes: Changes) -> NDArray[np.bool_]:
     """Whether each but the first is of the same fact as the one before it."""
     same = np.ones(max(len(changes) - 1, 0), np.bool_)
     for column in changes.columns[:4]:

@@ -195,7 +195,7 @@ class QuadsFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         with reading(path):
-            self._file = _opened(path)
+            self.size, self._file = _opened(path)
             _same_columns(self._file, QUADS)
             metadata = self._file.metadata.metadata or {}
             self.label = Label.from_json(metadata[_LABEL.encode()])
@@ -239,7 +239,7 @@ class TermsFile:
     def __init__(self, path: Path, content: Content) -> None:
         self.path, self._content = path, content
         with reading(path):
-            self._file = _opened(path)
+            self.size, self._file = _opened(path)
             _same_columns(self._file, TERMS)
 
     def entries(self) -> Entries:
@@ -258,23 +258,17 @@ class TermsFile:
         with reading(self.path):
             _same_content(checksum.content, self._content)
 
-    def ids(self) -> Ids:
-        """The ids alone."""
-        with reading(self.path):
-            return _ids(self._file.read(columns=["id"], use_threads=False).column("id"))
-
 
 class NoTerms:
     """Of a batch that brings no terms."""
+
+    size = 0
 
     def entries(self) -> Entries:
         return no_entries()
 
     def groups(self) -> Iterator[Entries]:
         return iter(())
-
-    def ids(self) -> Ids:
-        return np.zeros(0, np.int64)
 
 
 def _in_order(changes: Changes) -> Changes:
@@ -317,9 +311,10 @@ def concat_entries(parts: Sequence[Entries]) -> Entries:
     )
 
 
-def _opened(path: Path) -> Any:
-    path.stat()  # says in fewer words that it is not there
-    return pq.ParquetFile(pa.OSFile(str(path)))
+def _opened(path: Path) -> tuple[int, Any]:
+    """The file, and its size in bytes."""
+    size = path.stat().st_size  # which also says in fewer words that it is not there
+    return size, pq.ParquetFile(pa.OSFile(str(path)))
 
 
 def _same_columns(file: Any, wanted: Any) -> None:

@@ -19,6 +19,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,8 +91,12 @@ class Truth:
         self.folder = Path(folder)
         self.quads, self.terms = self.folder / "quads", self.folder / "terms"
         self._lock = threading.Lock()  # who writes batches and who puts them together are two threads
-        self._runs = self.runs()
         self._ready = False
+
+    @cached_property
+    def _runs(self) -> list[Run]:
+        """The pairs that count, as this process has left them: it is the only one that writes."""
+        return self.runs()
 
     @property
     def last(self) -> int:
@@ -115,7 +120,7 @@ class Truth:
         behind it go: they cannot have been committed."""
         if entries is not None and not len(entries.ids):
             entries = None
-        if not (len(changes) or entries or always):
+        if not len(changes) and entries is None and not always:
             return
         after, run, terms = self._make_way(batch), Run(batch, batch, False), Content()
         if entries is not None:
@@ -147,13 +152,16 @@ class Truth:
         again = [run for run in self._runs if run.last >= batch]
         if again[0].compacted:
             raise CheckpointError(f"batch {batch} comes again, and is in {again[0].name}; {RESTORE}")
-        remove(
-            folder / run.name
-            for folder in (self.quads, self.terms)
-            for run in again[::-1]
-            if run.first > batch
-        )
+        self._remove({run.name for run in again if run.first > batch})
         self._runs = [run for run in self._runs if run.last < batch]
+
+    def _remove(self, names: set[str]) -> None:
+        """Take batches back for good: after a power failure no file may be there again, whose batch was taken
+        anew and changed nothing. Quads go first: without them a batch does not count."""
+        for folder in (self.quads, self.terms):
+            if some := [path for path in _files(folder) if path.name in names]:
+                remove(some)
+                sync(folder)
 
     def _make_folders(self) -> None:
         for folder in (self.quads, self.terms):
@@ -166,15 +174,15 @@ class Truth:
         """Remove the files of all batches behind this one, which were never committed, and what somebody left
         who died while he wrote. To be called before anything is written, with no compaction under way."""
         with self._lock:
-            keep = [run for run in self.runs() if run.last <= batch]
-            split = next((run for run in self.runs() if run.first <= batch < run.last), None)
-            if split is not None:
+            runs = self.runs()
+            keep = [run for run in runs if run.last <= batch]
+            if len(keep) < len(runs) and runs[len(keep)].first <= batch:
+                name = runs[len(keep)].name
                 raise CheckpointError(
-                    f"{self.quads / split.name} has batches behind {batch}, which was the last one; {RESTORE}"
+                    f"{self.quads / name} has batches behind {batch}, which was the last one; {RESTORE}"
                 )
-            names = {run.name for run in keep}
-            for folder in (self.quads, self.terms):  # a batch does not count any more before its terms go
-                remove(path for path in _files(folder) if path.name not in names)
+            there = {path.name for folder in (self.quads, self.terms) for path in _files(folder)}
+            self._remove({name for name in there if _is_ours(name)} - {run.name for run in keep})
             self._runs = keep
 
     def put_together(self, runs: list[Run], quads: Path, terms: Path | None) -> None:
@@ -184,14 +192,24 @@ class Truth:
             put_in_place(terms, self.terms / together.name)
         put_in_place(quads, self.quads / together.name)
         with self._lock:
-            self._runs = _live([*self._runs, together])
+            self._runs = self._live([*self._runs, together])
         remove(folder / run.name for folder in (self.quads, self.terms) for run in runs if run != together)
 
     # -------------------------------------------------------------------- reading
 
     def runs(self) -> list[Run]:
-        """The pairs that count, in order."""
-        return _live(filter(None, map(_run_of, _files(self.quads))))
+        """The pairs that count, in order, as they are now in the folder."""
+        return self._live(filter(None, map(_run_of, _files(self.quads))))
+
+    def _live(self, runs: Iterable[Run]) -> list[Run]:
+        """Those that no wider one stands for, in order."""
+        live: list[Run] = []
+        for run in sorted(runs, key=lambda run: (run.first, -run.last, not run.compacted)):
+            if not live or run.first > live[-1].last:
+                live.append(run)
+            elif run.last > live[-1].last:
+                raise CheckpointError(f"{self.quads / run.name} overlaps {live[-1].name}; {RESTORE}")
+        return live
 
     def runs_until(self, batch: int) -> list[Run]:
         """The pairs that have no batch behind this one, as who writes them knows."""
@@ -242,19 +260,13 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
+def _is_ours(name: str) -> bool:
+    """Whether a file is one that we write, or was about to be."""
+    return _NAME.fullmatch(name.removeprefix(".").removesuffix(".new")) is not None
+
+
 def _run_of(path: Path) -> Run | None:
     try:
         return Run.of_name(path.name, path.stat().st_size)
     except FileNotFoundError:  # put together with others, just now
         return None
-
-
-def _live(runs: Iterable[Run]) -> list[Run]:
-    """Those that no wider one stands for, in order."""
-    live: list[Run] = []
-    for run in sorted(runs, key=lambda run: (run.first, -run.last, not run.compacted)):
-        if not live or run.first > live[-1].last:
-            live.append(run)
-        elif run.last > live[-1].last:
-            raise CheckpointError(f"{run.name} overlaps {live[-1].name}; {RESTORE}")
-    return live

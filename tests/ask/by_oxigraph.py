@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from pyoxigraph import Quad
 
-from kelda.ask import quads
+from kelda.ask.updating import quads
 from kelda.ask.updating.table import Solutions
 from kelda.engine.oneshot import evaluate_ids
 from kelda.lang import algebra as A

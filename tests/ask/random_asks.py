@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
-from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad
+from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, RdfFormat, parse
 
 EX = "http://ex/"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 NODES = (":a", ":b", ":c")
 VARS = ("?x", "?y", "?z")
-PREDICATES = (":p", ":q", ":r")
 PATHS = (
     ":p+",
     ":p*",
@@ -42,22 +41,31 @@ OBJECTS = (
     Literal(True),
     Literal("2020-01-01T00:00:00Z", datatype=NamedNode(XSD + "dateTime")),
 )
+ALWAYS = list(
+    parse(
+        """@prefix : <http://ex/> . :a :p :b, :a, 1 ; :q 1, "one" . :b :p :c ; :q 2, :a ; :r "eins"@de, :c .
+        :c :q :a, _:n ; :p 1, 2.5e0 . _:n :p :a ; :q 2 . GRAPH :g { :a :p :b, 1 . :b :q :c, :a . :c :p 1 }
+        GRAPH :h { :a :p :b ; :q 2 . :g :p :b . :b :r :h }""",
+        RdfFormat.TRIG,
+    )
+)
 GRAPHS = (DefaultGraph(), DefaultGraph(), DefaultGraph(), NamedNode(EX + "g"), NamedNode(EX + "h"))
+IN_EACH = [Quad(NamedNode(EX + "a"), NamedNode(EX + "u"), NamedNode(EX + "a"), g) for g in GRAPHS[-2:]]
 
 
 @st.composite
 def quads(draw: st.DrawFn) -> list[Quad]:
     """A small dataset; there is something in each graph."""
     subjects = [*OBJECTS[:4]]
-    a, u = NamedNode(EX + "a"), NamedNode(EX + "u")
-    return [Quad(a, u, a, graph) for graph in GRAPHS[-2:]] + [
+    always = [] if draw(st.integers(0, 3)) == 0 else ALWAYS
+    return [*IN_EACH, *always] + [
         Quad(
             draw(st.sampled_from(subjects)),
-            NamedNode(EX + draw(st.sampled_from("ppqqra"))),
+            NamedNode(EX + draw(st.sampled_from("ppppqqqra"))),
             draw(st.sampled_from(OBJECTS)),
             draw(st.sampled_from(GRAPHS)),
         )
-        for _ in range(draw(st.integers(0, 14)))
+        for _ in range(draw(st.sampled_from([0, 0, 1, 3, 9])))
     ]
 
 
@@ -74,9 +82,9 @@ class Writer:
         return self.draw(st.integers(1, one_in)) == 1
 
     def triple(self) -> str:
-        s = self.pick(*VARS, *VARS, *NODES, "_:b")
-        p = self.pick(*PREDICATES, *PREDICATES, ":p", "?r", "?x")
-        o = self.pick(*VARS, *VARS, *VARS, *NODES, "1", '"one"', "_:b")
+        s = self.pick(*VARS * 4, *NODES, "_:b")
+        p = self.pick(*[":p", ":p", ":p", ":p", ":p", ":q", ":q", ":q", ":r", "?r", "?r", "?x"])
+        o = self.pick(*VARS * 6, *NODES, "1", '"one"', "_:b")
         return f"{s} {p} {o} ."
 
     def path(self) -> str:
@@ -84,7 +92,7 @@ class Writer:
         return f"{s} {self.pick(*PATHS)} {o} ."
 
     def triples(self) -> str:
-        return " ".join(self.triple() for _ in range(self.draw(st.integers(1, 3))))
+        return " ".join(self.triple() for _ in range(self.draw(st.sampled_from([1, 1, 1, 2, 2, 3]))))
 
     def values(self) -> str:
         return self.pick(
@@ -143,7 +151,7 @@ class Writer:
 
     def decoration(self, depth: int) -> str:
         inner = self.group(depth)
-        plain = self.triples()
+        plain = self.triples() if self.flip(3) else self.pick(self.path(), inner, self.triples())
         return self.pick(
             f"FILTER({self.condition()})",
             f"OPTIONAL {{ {inner} }}",
@@ -170,7 +178,7 @@ class Writer:
         if self.flip():
             body += " " + self.decoration(1)
         dataset = self.pick(
-            "", "", "", "", "FROM :g ", "FROM :g FROM :h ", "FROM NAMED :g ", "FROM :h FROM NAMED :g "
+            *[""] * 12, "FROM :g ", "FROM :g FROM :h ", "FROM NAMED :g ", "FROM :h FROM NAMED :g "
         )
         head, tail = "SELECT " + self.pick("*", "?x", "DISTINCT ?x ?y", "?x ?y ?z", "REDUCED ?x"), ""
         if self.flip(3):

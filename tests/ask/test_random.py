@@ -6,8 +6,10 @@ import os
 from collections import Counter
 
 from hypothesis import given, note, settings
+from hypothesis import strategies as st
 from pyoxigraph import Quad
 
+from kelda.ask.facts import Stored
 from kelda.ask.prepared import prepare
 from kelda.engine.oneshot import Result, Solutions, evaluate
 from kelda.errors import QueryError
@@ -19,22 +21,26 @@ from kelda.rdf.graphstore import GraphStore
 from kelda.rdf.sort_text import sort_text
 from tests.ask.plain import PlainView
 from tests.ask.random_asks import quads, queries
+from tests.ask.stored import view_of
 
 CASES = int(os.environ.get("KELDA_CASES", "400"))
 
 
 @settings(max_examples=CASES)
-@given(quads(), queries())
-def test_same_answers(data: list[Quad], text: str) -> None:
+@given(quads(), queries(), quads(), quads(), st.booleans())
+def test_same_answers(
+    data: list[Quad], text: str, gone: list[Quad], to_come: list[Quad], plain: bool
+) -> None:
     note(text)
-    note(f"{data}")
     try:
         query = deterministic(parse(text))
     except QueryError:  # a random query may break a rule of SPARQL
         return
     dictionary = Dictionary()
     prepared = prepare(query, dictionary)
-    view = PlainView(data, dictionary)
+    view: Stored = PlainView(data, dictionary)
+    if not plain:
+        view = view_of(data, dictionary, gone=gone, to_come=to_come)
     found = prepared.answer(view, now_ms=0)
     note(prepared.explain())
     expected = evaluate(query, GraphStore(data), now=0)
@@ -48,7 +54,7 @@ def comparable(result: Result) -> object:
     """What of an answer counts, whatever its order."""
     if isinstance(result, Solutions):
         return (*sorted(result.variables), Counter(frozenset(row.items()) for row in result.rows))
-    return Counter(result) if isinstance(result, list) else result
+    return set(result) if isinstance(result, list) else result
 
 
 def in_order(query: A.Query, result: Solutions) -> list[list[str]]:

@@ -34,3 +34,8 @@ IGNORED: dict[str, str] = {
 IGNORED_STREAMED: dict[str, str] = {
     id: reason for id, reason in IGNORED.items() if id != "sparql10/sort/dawg-sort-11"
 }
+
+# Cases that our own operators fail when asked once, by id: BNODE(text) is theirs.
+IGNORED_BY_OPERATORS: dict[str, str] = {
+    id: reason for id, reason in IGNORED.items() if id != "sparql11/functions/bnode01"
+}

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from . import on_spark
-from .ignored import IGNORED, IGNORED_STREAMED
+from .ignored import IGNORED, IGNORED_BY_OPERATORS, IGNORED_STREAMED
 from .results import Result, Rows
 from .w3c import Case, Kind, cases
 from .ways import (
     Documents,
     Outcome,
     Verdict,
+    by_operators,
     incremental,
     judge,
     judge_syntax,
@@ -24,6 +25,7 @@ from .ways import (
     streamed,
     updated,
     updated_by_oxigraph,
+    why_oxigraph,
     why_recomputed,
 )
 
@@ -59,22 +61,32 @@ class Report:
     """Kelda's runs over the cases in scope, and Oxigraph's own for comparison.
 
     `recomputed` has the cases that pass by the incremental evaluator, but only because it hands them to
-    the reference evaluator, with the reason."""
+    the reference evaluator, with the reason; `asked` those of which our own operators leave a part to
+    Oxigraph."""
 
     syntax: Run
     one_shot: Run
+    by_operators: Run
     streamed: Run
     incremental: Run
     updates: Run
     oxigraph: Run
     updates_by_oxigraph: Run
     recomputed: dict[Case, str]
+    asked: dict[Case, str]
     on_spark: on_spark.OnSpark | None  # None: there is no JDK
 
     @property
     def runs(self) -> tuple[Run, ...]:
         """Kelda's runs."""
-        return self.syntax, self.one_shot, self.streamed, self.incremental, self.updates
+        return (
+            self.syntax,
+            self.one_shot,
+            self.by_operators,
+            self.streamed,
+            self.incremental,
+            self.updates,
+        )
 
 
 def run() -> Report:
@@ -91,15 +103,19 @@ def run() -> Report:
 
     by_changes = each("incremental", IGNORED_STREAMED, incremental)
     reasons = {case: why_recomputed(case) for case, outcome in by_changes.outcomes.items() if outcome.ok}
+    operators = each("by operators", IGNORED_BY_OPERATORS, by_operators)
+    parts = {case: why_oxigraph(case) for case, outcome in operators.outcomes.items() if outcome.ok}
     return Report(
         syntax=Run("syntax", IGNORED, {case: judge_syntax(case) for case in scope if case.parses}),
         one_shot=each("one-shot", IGNORED, one_shot),
+        by_operators=operators,
         streamed=each("streamed", IGNORED_STREAMED, streamed),
         incremental=by_changes,
         updates=each_update("updates", IGNORED, updated),
         oxigraph=each("Oxigraph alone", {}, oxigraph),
         updates_by_oxigraph=each_update("Oxigraph alone, updates", {}, updated_by_oxigraph),
         recomputed={case: reason for case, reason in reasons.items() if reason is not None},
+        asked={case: reason for case, reason in parts.items() if reason is not None},
         on_spark=on_spark.run_if_possible(),
     )
 
@@ -110,6 +126,7 @@ def run() -> Report:
 def page(report: Report) -> str:
     """`docs/conformance.md`."""
     parts = [INTRODUCTION, "## Evaluation", *evaluation(report)]
+    parts += ["## Without Oxigraph", *without_oxigraph(report)]
     parts += ["## Wholly incremental", *wholly(report), "## Updates", *updates(report)]
     parts += ["## Syntax", *syntax(report.syntax)]
     if report.on_spark is not None:
@@ -122,9 +139,11 @@ INTRODUCTION = """\
 # Conformance
 
 This page is written by `make conformance`; do not edit it. It shows how Kelda does on the W3C test suites
-for SPARQL 1.0 and 1.1 Query, and for SPARQL 1.1 Update. Each evaluation test of a query runs three times:
+for SPARQL 1.0 and 1.1 Query, and for SPARQL 1.1 Update. Each evaluation test of a query runs four times:
 
-- **one-shot**: Kelda parses the query and answers it once over stored data;
+- **one-shot**: Kelda parses the query and Oxigraph answers it once over stored data;
+- **by operators**: the same, answered by Kelda's own operators over a view of the store. What has no operator
+  goes to Oxigraph; *without Oxigraph* counts the tests passed without;
 - **streamed**: the default graph arrives as a stream, one triple per event, under a window that keeps
   everything, while named graphs are stored. What the query says at the last instant must be the expected
   result. The reference evaluator answers, which recomputes everything at each report;
@@ -132,7 +151,7 @@ for SPARQL 1.0 and 1.1 Query, and for SPARQL 1.1 Update. Each evaluation test of
   incremental form it hands to the reference evaluator; *wholly incremental* counts the tests passed without.
 
 A result is right if it equals the expected one up to the names of blank nodes: as a bag of solutions, as a
-sequence if the query ends in ORDER BY (one-shot; a stream of answers has no order within an instant), as a
+sequence if the query ends in ORDER BY (asked once; a stream of answers has no order within an instant), as a
 graph for CONSTRUCT. *By value* counts results that are right except for another spelling of the same number
 or boolean (`1` for `01`): Oxigraph stores numbers by value. Where the default graph is
 empty, no element ever comes and the window would never report; there the query reports at a heart-beat.
@@ -176,7 +195,13 @@ def evaluation(report: Report) -> list[str]:
 
     lines = []
     for suite in ("sparql11", "sparql10"):
-        for run in (report.one_shot, report.streamed, report.incremental, report.oxigraph):
+        for run in (
+            report.one_shot,
+            report.by_operators,
+            report.streamed,
+            report.incremental,
+            report.oxigraph,
+        ):
             lines.append(line(f"{suite}, {run.title}", run, [c for c in run.outcomes if c.suite == suite]))
 
     by_group = [
@@ -184,6 +209,7 @@ def evaluation(report: Report) -> list[str]:
             name,
             len(chosen),
             good(report.one_shot, chosen),
+            good(report.by_operators, chosen),
             good(report.streamed, chosen),
             good(report.incremental, chosen),
             good(report.incremental, (case for case in chosen if case not in report.recomputed)),
@@ -196,6 +222,7 @@ def evaluation(report: Report) -> list[str]:
         "group",
         "total",
         "one-shot",
+        "by operators",
         "streamed",
         "incremental",
         "wholly incremental",
@@ -203,6 +230,21 @@ def evaluation(report: Report) -> list[str]:
         "Oxigraph alone",
     )
     return [table(head, lines), "Passed, by value included, in each group:", table(group_head, by_group)]
+
+
+def without_oxigraph(report: Report) -> list[str]:
+    """How many cases our own operators answer alone, and why not the others."""
+    passed, others = good(report.by_operators, report.by_operators.outcomes), len(report.asked)
+    sentence = (
+        f"Of the {passed} tests that pass by operators, {passed - others} need nothing of Oxigraph's but its "
+        "functions."
+    )
+    if not others:
+        return [sentence]
+    return [
+        f"{sentence} Of {others} a part goes to it:",
+        table(("why", "tests"), Counter(report.asked.values()).most_common()),
+    ]
 
 
 def wholly(report: Report) -> list[str]:

@@ -1,5 +1,5 @@
-"""The W3C SPARQL suites: syntax, one-shot, and again with the data streamed in, through either
-evaluator; and updates. One test per case and way.
+"""The W3C SPARQL suites: syntax; one-shot, by Oxigraph and by our own operators; again with the data
+streamed in, through either evaluator; and updates. One test per case and way.
 
 A case in the ignore list still runs and must still fail: whoever closes the gap hears of it here.
 """
@@ -10,10 +10,19 @@ from collections.abc import Callable
 
 import pytest
 
-from .ignored import IGNORED, IGNORED_STREAMED
+from .ignored import IGNORED, IGNORED_BY_OPERATORS, IGNORED_STREAMED
 from .results import Result
 from .w3c import Case, Kind, available, cases, data_root
-from .ways import incremental, judge, judge_syntax, judge_update, one_shot, streamed, updated
+from .ways import (
+    by_operators,
+    incremental,
+    judge,
+    judge_syntax,
+    judge_update,
+    one_shot,
+    streamed,
+    updated,
+)
 
 pytestmark = [
     pytest.mark.data,
@@ -56,6 +65,11 @@ def test_one_shot(case: Case) -> None:
     check(case, one_shot)
 
 
+@pytest.mark.parametrize("case", each(evaluates, IGNORED_BY_OPERATORS))
+def test_by_operators(case: Case) -> None:
+    check(case, by_operators)
+
+
 @pytest.mark.parametrize("case", each(evaluates, IGNORED_STREAMED))
 def test_streamed(case: Case) -> None:
     check(case, streamed)
@@ -72,7 +86,11 @@ def test_updated(case: Case) -> None:
     assert outcome.ok, f"{case.id} ({case.query})\n{outcome.detail}"
 
 
-@pytest.mark.parametrize("ignored", [IGNORED, IGNORED_STREAMED], ids=["one-shot", "streamed"])
+@pytest.mark.parametrize(
+    "ignored",
+    [IGNORED, IGNORED_BY_OPERATORS, IGNORED_STREAMED],
+    ids=["one-shot", "by operators", "streamed"],
+)
 def test_the_ignore_list_names_real_cases(ignored: dict[str, str]) -> None:
     assert not set(ignored) - {case.id for case in IN_SCOPE}
     assert all(ignored.values()), "every ignored case has its reason"

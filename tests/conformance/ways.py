@@ -28,7 +28,7 @@ from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
 from kelda.rdf.graphstore import GraphStore
 from kelda.store.store import Store as KeldaStore
-from tests.ask.plain import PlainView
+from tests.ask.stored import view_of
 
 from ..ask.by_oxigraph import added, by_oxigraph, contents
 from .results import (
@@ -138,7 +138,7 @@ def why_oxigraph(case: Case) -> str | None:
 def asked(case: Case) -> tuple[Answer, str]:
     """The answer by operators, and the plan."""
     dictionary = Dictionary()
-    view = PlainView(Documents.of(case).all(), dictionary)
+    view = view_of(Documents.of(case).all(), dictionary)
     prepared = prepare(parse(case.text(), base=case.query), dictionary)
     return prepared.answer(view), prepared.explain()
 

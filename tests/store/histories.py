@@ -53,7 +53,7 @@ class History:
                 records += self._moment(moment, draw, dictionary, there)
                 moment += draw.randint(1, 3)
             moment = records[-1][0] if records else moment
-            about = {"instant": moment // 2}
+            about = {"instant": moment // 2, "moment": moment}
             self.made.append(Batch(number, columns(records), dictionary.entries(known), about))
 
     def _moment(

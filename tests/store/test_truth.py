@@ -85,8 +85,12 @@ def test_what_was_not_committed_is_forgotten(tmp_path: Path) -> None:
     committed = history.made[6].number
     (truth.terms / f".{Run(99, 99, False).name}.new").write_bytes(b"half")
     (truth.terms / Run(99, 99, False).name).write_bytes(b"its quads were never written")
+    (truth.folder / "notes.txt").write_text("not ours")
+    (truth.terms / "notes.txt").write_text("not ours")
     truth = Truth(tmp_path)
     truth.forget_after(committed)
+    for folder in (truth.folder, truth.terms):
+        (folder / "notes.txt").unlink()
     assert truth.last == Truth(tmp_path).last == committed
     assert same(truth, history, -1, committed)
     names = {path.name for path in truth.quads.iterdir()}

@@ -16,10 +16,12 @@ from kelda.errors import CheckpointError
 from kelda.store import compaction
 from kelda.store.changes import Changes
 from kelda.store.compaction import Compaction, due
-from kelda.store.moments import NEVER
+from kelda.store.moments import NEVER, of_instant
 from kelda.store.parquet import BUCKETS, bucket_of
+from kelda.store.store import Store
 from kelda.store.truth import Run, Truth
-from tests.store.histories import History, facts_at, records, same, texts
+from kelda.store.view import View
+from tests.store.histories import Fact, History, facts_at, records, same, texts
 
 
 @pytest.fixture(autouse=True)
@@ -107,11 +109,19 @@ def test_snapshots_are_known_as_far_as_they_are_kept(tmp_path: Path) -> None:
     about = {batch.number: batch.about for batch in history.made}
     Compaction(truth).run(truth.last, whole=True)
     assert next(iter(truth.read())).about == about
-    keep_from = 2 * history.made[-3].about["instant"]
+    keep_from = history.made[-3].about["moment"]
     Compaction(truth).run(truth.last, keep_from, whole=True)
     kept = next(iter(truth.read())).about
-    assert kept == {n: told for n, told in about.items() if 2 * told["instant"] + 1 >= keep_from}
+    assert kept == {n: told for n, told in about.items() if told["moment"] >= keep_from}
     assert 2 <= len(kept) < len(about)
+
+
+def test_the_instant_says_when_a_snapshot_was_if_no_moment_does(tmp_path: Path) -> None:
+    truth = Truth(tmp_path)
+    for batch in range(4):
+        truth.write(batch, Changes.none(), about={"instant": batch}, always=True)
+    Compaction(truth).run(3, of_instant(1) + 5, whole=True)
+    assert list(next(iter(truth.read())).about) == [1, 2, 3]
 
 
 def test_what_may_come_again_is_left_alone(tmp_path: Path) -> None:
@@ -248,3 +258,26 @@ def test_nothing_at_all(tmp_path: Path) -> None:
     Compaction(truth).run(5, whole=True)
     (stored,) = truth.read()
     assert not len(stored.changes) and not len(stored.entries.ids)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_store_is_made_again_from_it(tmp_path: Path, seed: int) -> None:
+    history, truth = History(seed), Truth(tmp_path)
+    history.write(truth, until=history.made[7].number)
+    Compaction(truth).run(truth.last, keep_from := 8, whole=True)
+    history.write(truth, since=history.made[7].number)
+    store = Store()
+    for stored in truth.read():
+        assert len(store.apply(stored.changes)) == len(stored.changes), "each makes a difference"
+    for moment in history.moments:
+        if moment >= keep_from:
+            assert facts_of(store.view(moment)) == history.at(moment), f"seed {seed}, moment {moment}"
+
+
+def facts_of(view: View) -> set[Fact]:
+    return {
+        (table.graph, s, table.predicate, o)
+        for graph in view.graphs()
+        for table in view.tables(graph)
+        for s, o in zip(*(column.tolist() for column in table.scan()), strict=True)
+    }
