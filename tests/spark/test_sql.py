@@ -173,6 +173,13 @@ def test_only_terms_that_are_looked_at_are_read(people: Path, monkeypatch: pytes
     assert reads == [1, 1]
 
 
+def test_a_bare_variable_as_condition(people: Path) -> None:
+    """Of a number its id tells whether it is true, of a long text the text."""
+    assert len(rows(asked(people, "SELECT ?a { ?a :age ?x FILTER(?x) }"))) == 99
+    assert len(rows(asked(people, "SELECT ?a { ?a :name ?x FILTER(?x) }"))) == 100
+    assert len(rows(asked(people, "SELECT ?a { ?a :knows ?x FILTER(?x) }"))) == 0
+
+
 def test_order_and_slices(people: Path) -> None:
     text = "SELECT ?a ?n { ?a :age ?x ; :name ?n } ORDER BY DESC(?x) OFFSET 2 LIMIT 3"
     assert [row["a"] for row in rows(asked(people, text))] == [f"<{EX}p97>", f"<{EX}p96>", f"<{EX}p95>"]
