@@ -383,11 +383,15 @@ class Shard:
 
     def said(self) -> list[Block]:
         """What live queries have said to updates."""
-        return self._blocks() if self._live else []
+        return self._as_blocks([])
 
     def _blocks(self) -> list[Block]:
         """What has become complete, as columns."""
-        batches, blocks = [*self._live, *self.evaluator.advance()], list[Block]()
+        return self._as_blocks(self.evaluator.advance())
+
+    def _as_blocks(self, batches: list[Batch]) -> list[Block]:
+        """What live queries have said to updates, then more."""
+        batches, blocks = [*self._live, *batches], list[Block]()
         self._live = []
         if not self.keeps:
             self.evaluator.made = []  # nobody makes it last
