@@ -66,7 +66,7 @@ from kelda.shards.registrations import Registrations
 from kelda.shards.setup import Setup
 from kelda.shards.shard import News, Outcome
 from kelda.shards.snapshots import DEFAULT_KEEP, Keep, Snapshots
-from kelda.shards.trial import Trial
+from kelda.shards.trial import Scratch, Trial
 from kelda.store.store import Store
 from kelda.store.view import View
 
@@ -126,15 +126,18 @@ class Deployment:
         entered: Callable[[], None] = lambda: None,
         keep: Keep = DEFAULT_KEEP,
         moment: Callable[[], int] | None = None,
+        store: Store | None = None,
     ) -> None:
         """`folder` is that of the checkpoint, or one that goes with this process. `keep` tells which
-        snapshots are kept, `moment` up to which all that is stored may be seen."""
+        snapshots are kept, `moment` up to which all that is stored may be seen, `store` what is stored
+        already, where queries are not tried on the evaluators that run."""
         self.snapshots = Snapshots(keep)
         self._moment = (lambda: FOREVER - 1) if moment is None else moment
         self.setup, self.checkpoint, self.folder, self._take = setup, checkpoint, folder, take
         self.id = checkpoint.id if checkpoint is not None else uuid.uuid4().hex
         self.balancer = balancer(balance, setup.shards)
-        self.planner = Planner(setup, self.balancer, trial) if trial else Planner(setup, self.balancer)
+        trial = trial or Scratch(setup, lambda: self.registrations.begun, store)
+        self.planner = Planner(setup, self.balancer, trial)
         self.catalog: Catalog = Catalog() if checkpoint is None else CatalogFolder(folder / "catalog")
         self.registrations = Registrations(
             self.catalog,
@@ -369,6 +372,11 @@ class Deployment:
             self.late[stream] = self.late.get(stream, 0) + count
         self.memory = _together(n.memory for n in news)
         self._take(Batch(batch, merged, news, frozenset(self.outlets.sinks), content))
+
+    @property
+    def stood(self) -> int:
+        """The version of the catalog that holds for the batch that was taken last."""
+        return self._stood
 
     def done(self, batch: int, news: list[News], answers: int) -> None:
         """A batch was taken, with its answers handed out."""
