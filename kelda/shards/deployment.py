@@ -23,16 +23,20 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
+from pyoxigraph import NamedNode
+
 from kelda.ask.prepared import PreparedAsk
 from kelda.ask.updating.loading import from_files
 from kelda.durable import sync
 from kelda.engine.answer import Answer
 from kelda.engine.block import Block
 from kelda.engine.clock import FOREVER
+from kelda.engine.feed import check_feed
 from kelda.engine.oneshot import Result
+from kelda.engine.report import output_of
 from kelda.engine.stopped import Stopped
 from kelda.errors import InputError, UsageError
-from kelda.io.job import QuerySpec, StreamSource
+from kelda.io.job import QuerySpec, StreamSource, parse_spec
 from kelda.io.sinks.sink import Sink
 from kelda.io.sources import check_source
 from kelda.io.sources.address import absolute
@@ -40,6 +44,7 @@ from kelda.kept import writing
 from kelda.lang import algebra as A
 from kelda.lang import parse_update
 from kelda.lang.update import Load as LoadDocument
+from kelda.plan.stored_reads import stored_reads
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject
 from kelda.rdf.graphs import graph_format
@@ -50,6 +55,7 @@ from kelda.shards.catalog import (
     CatalogFolder,
     Drop,
     DropGraph,
+    DropStream,
     Load,
     Op,
     Pause,
@@ -58,6 +64,7 @@ from kelda.shards.catalog import (
     Update,
 )
 from kelda.shards.checkpoint import Checkpoint
+from kelda.shards.feeding import GRAPH, feed_of
 from kelda.shards.figures import Figures
 from kelda.shards.merge import Merged, merge
 from kelda.shards.outlets import Outlets
@@ -297,10 +304,31 @@ class Deployment:
     def register(self, spec: QuerySpec, *, sink: str | None = None) -> None:
         """Add a query, from the next batch on. Its answers go to `sink`, or to whoever takes batches."""
         with self._trying():
+            if sink is not None and sink.startswith(GRAPH):
+                self._register_feeding(spec, sink)
+                return
             op = self.planner.plan(spec)
             if sink is not None:
                 self.outlets.check(sink, spec)
             self.enter(replace(op, sink=sink))
+
+    def _register_feeding(self, spec: QuerySpec, sink: str) -> None:
+        """Add a query that feeds a stored graph, with the stream by which it does."""
+        graph, query = sink.removeprefix(GRAPH), parse_spec(spec)
+        output = output_of(query) if spec.output is None else A.Output(spec.output)
+        check_feed(spec.name, query, output)
+        declared = self.planner.declared
+        absorbed = [s.iri for s in declared.streams.values() if s.absorb == graph]
+        if absorbed:
+            raise UsageError(
+                f"<{graph}> is fed already, by <{absorbed[0]}>: what a query makes has a graph of its own"
+            )
+        if NamedNode(graph) in stored_reads(query):
+            raise UsageError(f"query {spec.name!r} reads <{graph}>, so it cannot feed it")
+        spec = replace(spec, view=output is A.Output.CHANGES)
+        source = in_full(feed_of(spec.name, graph))
+        op = self.planner.plan(spec)
+        self.enter(self.planner.declare(source), replace(op, sink=sink))
 
     def register_all(self, specs: Sequence[QuerySpec]) -> None:
         """Several at once, as one entry of the catalog."""
@@ -317,7 +345,9 @@ class Deployment:
     def drop(self, name: str) -> None:
         """Forget a query, from the next batch on."""
         with self.lock:
-            self.enter(Drop(self.known(name)))
+            self.known(name)
+            feeds = [s.iri for _, s in self.planner.declared.fed_by(name) if s.absorb is not None]
+            self.enter(Drop(name), *map(DropStream, feeds))
             self.stopped.pop(name, None)
 
     def pause(self, name: str, paused: bool = True) -> None:
