@@ -37,7 +37,7 @@ from kelda.lang import algebra as A
 from kelda.rdf.event import Event
 from kelda.rdf.framing import RECORDS
 from kelda.rdf.skim import Skimmer
-from kelda.shards.catalog import GraphOp, Op
+from kelda.shards.catalog import AddStream, DropStream, GraphOp, Op
 from kelda.shards.checkpoint import Checkpoint
 from kelda.shards.declared import FED, is_pushed
 from kelda.shards.deployment import Batch, Deployment
@@ -150,6 +150,8 @@ class InProcessDriver:
     def _hold(self, ops: Sequence[Op]) -> None:
         """Entries are carried out at once, between two batches."""
         self.levels.apply(ops, self.deployment.catalog)
+        if any(isinstance(op, AddStream | DropStream) for op in ops):
+            self._have_streams()
         if not self._lasts and any(isinstance(op, GraphOp) for op in ops):
             self._hand_out([block for shard in self.levels.shards for block in shard.said()], 0)
 

@@ -45,6 +45,7 @@ from kelda.shards.catalog import (
     Warm,
 )
 from kelda.shards.declared import FED, Declared, absorb_of
+from kelda.shards.feeding import signed
 from kelda.shards.graphs import carry_out
 from kelda.shards.parcel import Part, unpack
 from kelda.shards.planner import read_values
@@ -447,6 +448,8 @@ class Shard:
             return
         if part.size:
             s, p, o, times, stands_for = part.rows()
+            if stream in streams.absorbing and self.declared.streams[part.stream].path.startswith(FED):
+                s, p, o = signed(s, p, o, part.graphs())
             streams.take(stream, s, p, o, times, part.events, stands_for)
         if part.heartbeat is not None:
             streams.promise(stream, part.heartbeat)

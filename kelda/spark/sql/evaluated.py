@@ -6,7 +6,7 @@ are in columns of text beside the ids; terms that they make come out in such col
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from kelda.lang import algebra as A
 from kelda.lang.walk import mentioned, parts
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.ids import encode, text
-from kelda.spark.sql.rows import Rows, ids, key_name, name, text_name, texts
+from kelda.spark.sql.rows import Rows, ids, key_name, name, names, schema, text_name, texts
 from kelda.spark.sql.terms import Terms, learn_all, texts_of
 
 MOST_KNOWN = 1 << 28  # bytes of terms that a task remembers
@@ -37,10 +37,10 @@ class Setting:
 
 
 def looked_at(expr: A.Expr, columns: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns whose terms an expression may have to look at: not those that are only compared with IRIs,
-    or asked whether they are bound."""
+    """The columns whose terms an expression may have to look at: not those that are only handed on, compared
+    with IRIs, or asked whether they are bound."""
     found: set[str] = set()
-    left: list[object] = [expr]
+    left: list[object] = [] if isinstance(expr, A.VarRef) else [expr]
     while left:
         match left.pop():
             case A.Call("BOUND", _):
@@ -87,37 +87,45 @@ def filtered_where_open(rows: Rows, mark: str, condition: A.Expr, setting: Setti
 
 
 def _filtered(rows: Rows, known: Rows, condition: A.Expr, setting: Setting, mark: str | None) -> Rows:
-    task = _Filter(condition, setting, known.columns, _known(known), _names(rows), mark)
-    return replace(rows, frame=known.frame.mapInArrow(task, _schema(rows)))
+    task = _Filter(condition, setting, known.columns, _known(known), names(rows.columns, rows.made), mark)
+    return replace(rows, frame=known.frame.mapInArrow(task, schema(rows.columns, rows.made)))
 
 
-def extended(rows: Rows, variable: str, expr: A.Expr, setting: Setting, terms: Terms) -> Rows:
-    """The rows with the value of an expression as one more variable."""
+def extended(rows: Rows, new: Sequence[tuple[str, A.Expr]], setting: Setting, terms: Terms) -> Rows:
+    """The rows with the values of expressions as more variables; each may look at those before it."""
     rows = rows.without_order()
-    columns = (*rows.columns, variable)
+    if all(isinstance(expr, A.VarRef | A.Const) for _, expr in new):
+        for variable, expr in new:
+            rows = _copied(rows, variable, expr)
+        return rows
+    looks_at = {c for _, expr in new for c in looked_at(expr, rows.columns)}
+    known = terms.beside(rows, [c for c in rows.columns if c in looks_at])
+    shown = names(rows.columns, rows.made) if rows.columns else ()
+    task = _Extend(tuple(new), setting, known.columns, _known(known), shown)
+    columns, made = (*rows.columns, *(v for v, _ in new)), rows.made | {v for v, _ in new}
+    frame = known.frame.mapInArrow(task, schema(columns, made))
+    return replace(rows, frame=frame, columns=columns, made=made)
+
+
+def _copied(rows: Rows, variable: str, expr: A.Expr) -> Rows:
+    """With a variable that has the values of another, or a constant."""
+    columns, made, bound = (*rows.columns, variable), rows.made, rows.bound
     match expr:
-        case A.VarRef(A.Var(other)) if other not in rows.columns:
-            return rows.project(columns)
-        case A.VarRef(A.Var(other)):
-            more = [ids(other).alias(name(variable))]
-            made = rows.made
-            if other in made:
-                more.append(texts(other).alias(text_name(variable)))
-                made |= {variable}
-            bound = rows.bound | ({variable} if other in rows.bound else set())
-            return replace(rows, frame=rows.frame.select("*", *more), columns=columns, bound=bound, made=made)
         case A.Const(term):
             id = encode(term)
             written = F.lit(bytearray(text(term).encode())) if id > 0 else F.lit(None).cast("binary")
             more = [F.lit(id).cast("long").alias(name(variable)), written.alias(text_name(variable))]
-            frame = rows.frame.select("*", *more)
-            return replace(
-                rows, frame=frame, columns=columns, bound=rows.bound | {variable}, made=rows.made | {variable}
-            )
-    known = terms.beside(rows, looked_at(expr, rows.columns))
-    task = _Extend(expr, setting, known.columns, _known(known), _names(rows), name(variable))
-    found = replace(rows, columns=columns, made=rows.made | {variable})
-    return replace(found, frame=known.frame.mapInArrow(task, _schema(found)))
+            made, bound = made | {variable}, bound | {variable}
+        case A.VarRef(A.Var(other)) if other in rows.columns:
+            more = [ids(other).alias(name(variable))]
+            if other in made:
+                more.append(texts(other).alias(text_name(variable)))
+                made |= {variable}
+            if other in bound:
+                bound |= {variable}
+        case _:
+            return rows.project(columns)
+    return replace(rows, frame=rows.frame.select("*", *more), columns=columns, bound=bound, made=made)
 
 
 def ordered(rows: Rows, keys: tuple[tuple[A.Expr, bool], ...], setting: Setting, terms: Terms) -> Rows:
@@ -126,28 +134,14 @@ def ordered(rows: Rows, keys: tuple[tuple[A.Expr, bool], ...], setting: Setting,
     exprs = tuple(expr for expr, _ in keys)
     variables = {v.name for v in mentioned(exprs)}
     known = terms.beside(rows, [c for c in rows.columns if c in variables])
-    task = _Order(exprs, setting, known.columns, _known(known), _names(rows))
-    schema = ", ".join([_schema(rows), *(f"`{key_name(i)}` string" for i in range(len(keys)))])
-    return replace(rows, frame=known.frame.mapInArrow(task, schema), order=tuple(down for _, down in keys))
+    task = _Order(exprs, setting, known.columns, _known(known), names(rows.columns, rows.made))
+    types = [schema(rows.columns, rows.made), *(f"`{key_name(i)}` string" for i in range(len(keys)))]
+    frame = known.frame.mapInArrow(task, ", ".join(types))
+    return replace(rows, frame=frame, order=tuple(down for _, down in keys))
 
 
 def _known(rows: Rows) -> tuple[str, ...]:
     return tuple(c for c in rows.columns if c in rows.made)
-
-
-def _names(rows: Rows) -> tuple[str, ...]:
-    """The Spark columns of rows, in the order of their schema."""
-    found = []
-    for c in rows.columns:
-        found += [name(c)] + [text_name(c)] * (c in rows.made)
-    return tuple(found or rows.frame.columns[:1])
-
-
-def _schema(rows: Rows) -> str:
-    found = []
-    for c in rows.columns:
-        found += [f"`{name(c)}` long"] + [f"`{text_name(c)}` binary"] * (c in rows.made)
-    return ", ".join(found or ["`$` int"])
 
 
 # ---------------------------------------------------------------------------- in tasks
@@ -197,21 +191,27 @@ class _Filter:
 
 @dataclass(frozen=True, slots=True)
 class _Extend:
-    expr: A.Expr
+    new: tuple[tuple[str, A.Expr], ...]
     setting: Setting
     columns: tuple[str, ...]
     known: tuple[str, ...]
     shown: tuple[str, ...]
-    column: str
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         known = _Known(self.columns, self.known, self.setting)
-        expr = known.expressions.compile(self.expr, self.columns)
+        columns = self.columns
+        compiled = []
+        for variable, expr in self.new:
+            compiled.append((variable, known.expressions.compile(expr, columns)))
+            columns = (*columns, variable)
         for batch in batches:
-            values = expr.ids(known.rows(batch))
-            shown = {c: batch.column(c) for c in self.shown if c != "$"}
-            shown[self.column] = pa.array(values, pa.int64())
-            shown[f"{self.column}$text"] = texts_of(values, known.dictionary)
+            rows = known.rows(batch)
+            shown = {c: batch.column(c) for c in self.shown}
+            for variable, expression in compiled:
+                values = expression.ids(rows)
+                rows = rows.with_column(variable, values)
+                shown[name(variable)] = pa.array(values, pa.int64())
+                shown[text_name(variable)] = texts_of(values, known.dictionary)
             yield pa.RecordBatch.from_pydict(shown)
 
 

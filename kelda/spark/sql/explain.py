@@ -9,8 +9,8 @@ from kelda.lang.scope import certainly_bound, visible_vars
 from kelda.plan.explain import show
 from kelda.spark.sql.conjunction import Part, Star, bound, conjunction, variables
 from kelda.spark.sql.evaluated import looked_at
-from kelda.spark.sql.facts import BUCKETS
 from kelda.spark.sql.refused import existence
+from kelda.store.parquet import BUCKETS
 
 Vars = frozenset[A.Var]
 

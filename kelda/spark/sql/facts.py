@@ -8,28 +8,22 @@ are not read.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from kelda.engine.deltas import Deltas, Ids
+from kelda.kept import reading
+from kelda.rdf.ids import DEFAULT_GRAPH
+from kelda.store.parquet import BUCKETS, QuadsFile, bucket_of
 
-BUCKETS = 64
-LABEL = b"kelda"  # in the metadata of a file, as JSON: `buckets` is the bucket of each of its row groups
-DEFAULT_GRAPH = 0
 AT_ONCE = 1 << 20  # facts that are looked at together, unless a bucket has more
 
 _COLUMNS = ("graph", "s", "p", "o")
-
-
-def bucket_of(subject: int) -> int:
-    """The bucket of a subject: its id, without a sign, modulo their number."""
-    return subject & (BUCKETS - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +58,12 @@ class Facts:
 def read_facts(paths: tuple[str, ...], buckets: list[int], wanted: Wanted) -> Iterator[Facts]:
     """The facts of these buckets, some buckets at a time."""
     files = [_File(path) for path in paths]
-    loose = [file.changes(None, wanted) for file in files if not file.bucketed]
+    loose = [file.wanted(None, wanted) for file in files if not file.bucketed]
     compact = [file for file in files if file.bucketed]
     known = _Changes.concat(loose).of_buckets(buckets)
     sizes = [sum(file.rows(bucket) for file in compact) for bucket in buckets]
     for some in _portions(buckets, sizes):
-        parts = [file.changes(some, wanted) for file in compact]
+        parts = [file.wanted(some, wanted) for file in compact]
         found = _Changes.concat([*parts, known.of_buckets(some) if compact else known])
         if len(found):
             yield found.facts(wanted)
@@ -115,7 +109,7 @@ class _Changes:
             return self
         chosen = np.zeros(BUCKETS, np.bool_)
         chosen[buckets] = True
-        here = chosen[self.values[1] & (BUCKETS - 1)]
+        here = chosen[bucket_of(self.values[1])]
         return _Changes(self.values[:, here], self.sign[here])
 
     def facts(self, wanted: Wanted) -> Facts:
@@ -136,16 +130,14 @@ def _net(values: Ids, sign: Ids) -> tuple[Ids, Ids]:
     return net.values[:, there], net.weight[there]
 
 
-class _File:
-    """A Parquet file of changes."""
+class _File(QuadsFile):
+    """A Parquet file of changes, of which some is read."""
 
     def __init__(self, path: str) -> None:
-        self._file = pq.ParquetFile(path)
+        super().__init__(Path(path))
         self._meta = self._file.metadata
-        label = json.loads((self._meta.metadata or {}).get(LABEL, b"{}"))
-        buckets = label.get("buckets")
-        self.bucketed = buckets is not None
-        self._groups = {bucket: group for group, bucket in enumerate(buckets or ())}
+        self.bucketed = self.label.buckets is not None
+        self._groups = {bucket: group for group, bucket in enumerate(self.label.buckets or ())}
         names = [self._meta.schema.column(i).name for i in range(self._meta.num_columns)]
         self._place = {name: i for i, name in enumerate(names)}
 
@@ -153,21 +145,22 @@ class _File:
         group = self._groups.get(bucket)
         return 0 if group is None else int(self._meta.row_group(group).num_rows)
 
-    def changes(self, buckets: list[int] | None, wanted: Wanted) -> _Changes:
+    def wanted(self, buckets: list[int] | None, wanted: Wanted) -> _Changes:
         """Those in some buckets, or in all."""
         groups: Iterable[int] = range(self._meta.num_row_groups)
         if buckets is not None:
             groups = (self._groups[bucket] for bucket in buckets if bucket in self._groups)
-        return _Changes.concat([self._group(g, wanted) for g in groups if self._may_hold(g, wanted)])
+        return _Changes.concat([self._wanted(g, wanted) for g in groups if self._may_hold(g, wanted)])
 
-    def _group(self, group: int, wanted: Wanted) -> _Changes:
+    def _wanted(self, group: int, wanted: Wanted) -> _Changes:
         graph, sign = self._range(group, "graph"), self._range(group, "sign")
         moment = self._range(group, "moment")
         same_graph, all_added = graph is not None and graph[0] == graph[1], sign == (1, 1)
         all_before = moment is not None and moment[1] <= wanted.moment
         columns = ["s", "p", "o"]
         columns += ["graph"] * (not same_graph) + ["sign"] * (not all_added) + ["moment"] * (not all_before)
-        table = self._file.read_row_group(group, columns=columns, use_threads=False)
+        with reading(self.path):
+            table = self._file.read_row_group(group, columns=columns, use_threads=False)
         size = table.num_rows
         kept = np.ones(size, np.bool_)
         if not all_before:

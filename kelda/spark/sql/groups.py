@@ -22,7 +22,7 @@ from kelda.engine.operators.aggregates.spec import AggregateSpec
 from kelda.engine.operators.group_by import GroupBy
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.ids import encode
-from kelda.spark.sql.rows import Rows, ids, name, text_name, texts
+from kelda.spark.sql.rows import NOTHING, Rows, ids, name, schema, text_name, texts
 from kelda.spark.sql.stars import MOST_ROWS
 from kelda.spark.sql.terms import Terms, learn_all, texts_of
 
@@ -53,10 +53,9 @@ def grouped(
     frame = combined.frame.repartition(*map(ids, keys)) if keys else _one_task(combined.frame)
     known = tuple(c for c in combined.columns if c in combined.made)
     task = _Group(combined.columns, known, keys, aggregates, tuple(k for k in keys if k in combined.made))
-    made = frozenset(task.keys_made) | {a for a, _ in aggregates}
     counts = frozenset(a for a, spec in aggregates if spec.op == "COUNT")
     columns = (*keys, *(a for a, _ in aggregates))
-    return Rows(frame.mapInArrow(task, task.schema), columns, (rows.bound & set(keys)) | counts, made)
+    return Rows(frame.mapInArrow(task, task.gives), columns, (rows.bound & set(keys)) | counts, task.made)
 
 
 def _one_task(frame: DataFrame) -> DataFrame:
@@ -102,14 +101,12 @@ class _Group:
     keys_made: tuple[str, ...]
 
     @property
-    def schema(self) -> str:
-        found = []
-        for c in (*self.keys, *(a for a, _ in self.aggregates)):
-            found += [f"`{name(c)}` long"] + [f"`{text_name(c)}` binary"] * self._has_texts(c)
-        return ", ".join(found or ["`$` int"])
+    def gives(self) -> str:
+        return schema((*self.keys, *(a for a, _ in self.aggregates)), self.made)
 
-    def _has_texts(self, column: str) -> bool:
-        return column not in self.keys or column in self.keys_made
+    @property
+    def made(self) -> frozenset[str]:
+        return frozenset(self.keys_made) | {a for a, _ in self.aggregates}
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         dictionary = Dictionary()
@@ -130,7 +127,7 @@ class _Group:
         found: dict[str, Any] = {}
         for c, values in zip(whole.columns, whole.values, strict=True):
             found[name(c)] = pa.array(values, pa.int64())
-            if self._has_texts(c):
+            if c in self.made:
                 found[text_name(c)] = texts_of(values, dictionary)
-        found = found or {"$": pa.array(np.zeros(len(whole), np.int32))}
+        found = found or {NOTHING: pa.array(np.zeros(len(whole), np.int64))}
         yield from pa.table(found).to_batches(max_chunksize=MOST_ROWS)

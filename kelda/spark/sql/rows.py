@@ -8,7 +8,7 @@ a column stands in that nobody reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 NOTHING = "$"  # the column of frames that have no others
+_TEXT = "$text"
 GRAPH = ".graph"  # the variable of the graph that a solution is found in, inside GRAPH ?g
 
 
@@ -28,7 +29,7 @@ def name(variable: str) -> str:
 
 def text_name(variable: str) -> str:
     """The column of its texts."""
-    return name(variable) + "$text"
+    return name(variable) + _TEXT
 
 
 def key_name(number: int) -> str:
@@ -46,9 +47,23 @@ def texts(variable: str) -> Column:
     return F.col(f"`{text_name(variable)}`")
 
 
+def names(columns: Iterable[str], made: Collection[str]) -> tuple[str, ...]:
+    """All Spark columns of variables: their ids, and texts beside those that are `made`."""
+    found: list[str] = []
+    for c in columns:
+        found += [name(c)] + [text_name(c)] * (c in made)
+    return tuple(found or [NOTHING])
+
+
+def schema(columns: Iterable[str], made: Collection[str]) -> str:
+    """The types of these."""
+    types = (f"`{c}` {'binary' if c.endswith(_TEXT) else 'long'}" for c in names(columns, made))
+    return ", ".join(types)
+
+
 def chosen(frame: DataFrame, columns: Iterable[Column]) -> DataFrame:
     """These columns, or the one that stands in for none."""
-    return frame.select(*(list(columns) or [F.lit(0).alias(NOTHING)]))
+    return frame.select(*(list(columns) or [F.lit(0).cast("long").alias(NOTHING)]))
 
 
 @dataclass(frozen=True, slots=True)

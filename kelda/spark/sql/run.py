@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from pyoxigraph import NamedNode
 from pyspark.sql import functions as F
 
 from kelda.engine.operators.aggregates.spec import AggregateSpec
@@ -30,7 +30,7 @@ from kelda.spark.sql.evaluated import (
     looked_at,
     ordered,
 )
-from kelda.spark.sql.facts import BUCKETS, Wanted, bucket_of
+from kelda.spark.sql.facts import Wanted
 from kelda.spark.sql.files import StoreFiles
 from kelda.spark.sql.groups import grouped
 from kelda.spark.sql.refused import existence
@@ -38,6 +38,7 @@ from kelda.spark.sql.rows import GRAPH, NOTHING, Rows, ids, key_name, name, text
 from kelda.spark.sql.session import tasks
 from kelda.spark.sql.stars import OPEN, Ref, StarTask
 from kelda.spark.sql.terms import Terms, texts_of
+from kelda.store.parquet import BUCKETS, bucket_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -67,7 +68,6 @@ class Run:
         self._named = None if dataset.named is None else tuple(map(encode, dataset.named))
         default = (DEFAULT_GRAPH,) if dataset.default is None else tuple(map(encode, dataset.default))
         self._default = Graphs(default)
-        self._fresh = count()
         self._keep = self.terms.keep
 
     def solutions(self, pattern: A.Pattern) -> Rows:
@@ -85,8 +85,8 @@ class Run:
             case A.Minus(left, right):
                 rows = self._rows(left, graphs).without_order()
                 return joins.minus(rows, self._rows(right, graphs), self._keep)
-            case A.Extend(inner, var, expr):
-                return extended(self._rows(inner, graphs), var.name, expr, self._setting, self.terms)
+            case A.Extend():
+                return self._extended(pattern, graphs)
             case A.Values():
                 return self._in_each(self._values(pattern), graphs)
             case A.InGraph(name_, inner):
@@ -133,9 +133,9 @@ class Run:
         task = self._star_task(star, graphs)
         first, buckets, cut = 0, BUCKETS, min(BUCKETS, tasks(self._spark))
         if isinstance(task.subject, int):
-            first, buckets, cut = bucket_of(task.subject), 1, 1
+            first, buckets, cut = int(bucket_of(np.array(task.subject))), 1, 1
         numbers = self._spark.range(first, first + buckets, 1, cut)
-        rows = Rows(numbers.mapInArrow(task, task.schema), task.columns, frozenset(task.columns))
+        rows = Rows(numbers.mapInArrow(task, task.gives), task.columns, frozenset(task.columns))
         if task.looked_at:
             condition = side_by_side("&&", list(task.conditions))
             rows = filtered_where_open(rows, OPEN, condition, self._setting, self.terms)
@@ -166,15 +166,23 @@ class Run:
 
     # -------------------------------------------------------------------- graphs
 
-    def _in_graph(self, graph: A.TermOrVar, inner: A.Pattern, graphs: Graphs) -> Rows:
+    def _in_graph(self, graph: A.Var | NamedNode | A.Param, inner: A.Pattern, graphs: Graphs) -> Rows:
+        assert not isinstance(graph, A.Param)
         if not isinstance(graph, A.Var):
-            some = () if self._named is not None and _ref(graph) not in self._named else (_ref(graph),)
-            return self._in_each(self._rows(inner, Graphs(some)), graphs)  # type: ignore[arg-type]
+            return self._in_each(self._in_one(encode(graph), inner), graphs)
         rows = self._rows(inner, Graphs(self._named, each=True)).without_order()
         if graph.name in rows.columns:
             rows = rows.where((ids(graph.name) == ids(GRAPH)) | (ids(graph.name) == 0))
             rows = rows.project([c for c in rows.columns if c != graph.name])
         return self._in_each(rows.rename(GRAPH, graph.name), graphs)
+
+    def _in_one(self, graph: int, inner: A.Pattern) -> Rows:
+        some = (graph,) if self._named is None or graph in self._named else ()
+        rows = self._rows(inner, Graphs(some))
+        if needs_facts(inner):
+            return rows
+        there = self._graphs(Graphs(some, each=True)).project(())  # a graph that holds nothing is none
+        return self._joined(rows.without_order(), there)
 
     def _in_each(self, rows: Rows, graphs: Graphs) -> Rows:
         """Solutions that are there whatever the graph, in each that there is."""
@@ -196,10 +204,19 @@ class Run:
         pairs = self._keep(pairs)
         return united(pairs, joins.left_alone(rows, pairs))
 
+    def _extended(self, pattern: A.Pattern, graphs: Graphs) -> Rows:
+        """With new variables, as many at once as stand above one another."""
+        new: list[tuple[str, A.Expr]] = []
+        while isinstance(pattern, A.Extend):
+            new.insert(0, (pattern.var.name, pattern.expr))
+            pattern = pattern.pattern
+        return extended(self._rows(pattern, graphs), new, self._setting, self.terms)
+
     def _group(self, group: A.Group, graphs: Graphs) -> Rows:
         rows = self._rows(group.pattern, graphs).without_order()
         visible = rows.columns
         specs: list[tuple[str, AggregateSpec]] = []
+        new: list[tuple[str, A.Expr]] = []
         for var, aggregate in group.aggregates:
             column: str | None = None
             match aggregate.arg:
@@ -208,23 +225,24 @@ class Run:
                 case A.VarRef(A.Var(variable)) if variable in visible:
                     column = variable
                 case expr:
-                    column = f".argument{next(self._fresh)}"
-                    rows = extended(rows, column, expr, self._setting, self.terms)
+                    column = f".argument{len(new)}"
+                    new.append((column, expr))
             specs.append(
                 (var.name, AggregateSpec(aggregate.op, column, aggregate.distinct, aggregate.separator))
             )
         keys = (*(k.name for k in group.keys), *graphs.hidden)
+        rows = extended(rows, new, self._setting, self.terms)
         return grouped(rows, visible, keys, tuple(specs), self.terms)
 
     def _unit(self) -> Rows:
         """The one empty solution."""
-        frame = self._spark.range(1).select(F.lit(0).alias(NOTHING))
+        frame = self._spark.range(1).select(F.lit(0).cast("long").alias(NOTHING))
         return Rows(frame, (), frozenset(), small=True)
 
     def _values(self, values: A.Values) -> Rows:
         columns = tuple(v.name for v in values.vars)
         if not columns:
-            frame = self._spark.range(len(values.rows)).select(F.lit(0).alias(NOTHING))
+            frame = self._spark.range(len(values.rows)).select(F.lit(0).cast("long").alias(NOTHING))
             return Rows(frame, (), frozenset(), small=True)
         dictionary = Dictionary()
         table: dict[str, pa.Array] = {}
@@ -250,6 +268,24 @@ def sort_columns(rows: Rows) -> list[Column]:
     """What rows with an order are sorted by."""
     keys = (F.col(key_name(i)) for i in range(len(rows.order)))
     return [key.desc() if down else key.asc() for key, down in zip(keys, rows.order, strict=True)]
+
+
+def needs_facts(pattern: A.Pattern) -> bool:
+    """Whether there is no solution without a fact."""
+    match pattern:
+        case A.Triples(patterns):
+            return bool(patterns)
+        case A.Join(left, right):
+            return needs_facts(left) or needs_facts(right)
+        case A.Union(left, right):
+            return needs_facts(left) and needs_facts(right)
+        case A.LeftJoin(left, _) | A.Minus(left, _):
+            return needs_facts(left)
+        case A.Filter(_, inner) | A.Extend(inner) | A.Project(inner) | A.Distinct(inner):
+            return needs_facts(inner)
+        case A.Group(inner, keys):
+            return bool(keys) and needs_facts(inner)
+    return False
 
 
 def _ref(term: A.TermOrVar) -> Ref:

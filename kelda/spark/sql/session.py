@@ -19,6 +19,8 @@ SETTINGS = {
     "spark.sql.crossJoin.enabled": "true",
     # Ids are eight bytes: tasks take many rows at once.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # Spark writes each plan down, with those of all that is kept in memory below it.
+    "spark.sql.maxPlanStringLength": "65536",
     # Python's side of an error is enough; the JVM's frames hide it.
     "spark.sql.pyspark.jvmStacktrace.enabled": "false",
 }

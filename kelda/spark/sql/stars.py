@@ -20,7 +20,7 @@ from kelda.lang import algebra as A
 from kelda.lang.expressions import side_by_side
 from kelda.rdf.dictionary import Dictionary
 from kelda.spark.sql.facts import Facts, Wanted, read_facts
-from kelda.spark.sql.rows import GRAPH, NOTHING, name
+from kelda.spark.sql.rows import GRAPH, NOTHING, name, schema
 
 OPEN = "$open"
 MOST_ROWS = 1 << 16  # in one batch on its way to Spark
@@ -100,16 +100,15 @@ class StarTask:
     def _batches(self, found: dict[str, Ids], is_open: Any, size: int) -> Iterator[Any]:
         columns = {name(column): pa.array(ids, pa.int64()) for column, ids in found.items()}
         if not columns:
-            columns[NOTHING] = pa.array(np.zeros(size, np.int32))
+            columns[NOTHING] = pa.array(np.zeros(size, np.int64))
         if self.looked_at:
             columns[OPEN] = pa.array(is_open)
         yield from pa.table(columns).to_batches(max_chunksize=MOST_ROWS)
 
     @property
-    def schema(self) -> str:
+    def gives(self) -> str:
         """That of what it gives."""
-        ids = [f"`{name(c)}` long" for c in self.columns] or [f"`{NOTHING}` int"]
-        return ", ".join(ids + [f"`{OPEN}` boolean"] * bool(self.looked_at))
+        return schema(self.columns, ()) + f", `{OPEN}` boolean" * bool(self.looked_at)
 
 
 def _ids(column: Any) -> Ids:

@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 
 from kelda.engine.answer import Value
 from kelda.engine.oneshot import Result, Solutions, instantiate
+from kelda.errors import KeldaError
 from kelda.lang import algebra as A
 from kelda.lang.scope import selected
 from kelda.lang.to_sparql import variable_name
@@ -58,7 +59,7 @@ class SparkStore:
             files = self._files()
             try:
                 return self._asked(query, files, setting)
-            except PySparkException as problem:
+            except (PySparkException, KeldaError) as problem:
                 if not left or self._files() == files:
                     raise explain_error(problem) from problem
         raise AssertionError("the last look tells")

@@ -62,9 +62,11 @@ class Terms:
         count = needed.count()
         rows = rows.with_texts(wanted)
         if count:
-            found = self._of(needed, count)
+            found, few = self._of(needed, count), count <= FEW
+            if few:  # they pass by the driver anyway
+                found = self._spark.createDataFrame(found.toArrow())
             for c in wanted:
-                rows = _with_found(rows, c, found, few=count <= FEW)
+                rows = _with_found(rows, c, found, few)
         return rows
 
     def learn(self, needed: Ids, dictionary: Dictionary) -> None:
