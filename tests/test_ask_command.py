@@ -37,6 +37,12 @@ file = "kinds.ttl"
 name = "live"
 text = "SELECT ?who {{ GRAPH <{GRAPH}> {{ ?who <http://ex/in> ?room }} }}"
 sink = "live.ndjson"
+
+[[query]]
+name = "fed"
+text = "CONSTRUCT {{ ?x <http://ex/now> ?y }} {{ STREAM <{STREAM}> [RANGE 1s] {{ ?x <http://ex/in> ?y }} }}"
+output = "changes"
+sink = "graph:http://ex/now"
 """
 WHO = f"SELECT ?who {{ GRAPH <{GRAPH}> {{ ?who <http://ex/in> ?room }} }}"
 KINDS = "SELECT * { ?s <http://ex/kind> ?kind }"
@@ -83,6 +89,13 @@ def test_a_job_absorbs_and_its_live_query_tells(done: Path) -> None:
 def test_what_a_job_has_stored(done: Path) -> None:
     assert people(done) == people(done.parent / "state") == ["p1", "p2", "p4", "p5"]
     assert asked(done, "-e", KINDS) == [{"s": "http://ex/p1", "kind": "1"}]
+
+
+def test_a_graph_that_a_query_feeds(done: Path) -> None:
+    now = "SELECT ?s { GRAPH <http://ex/now> { ?s ?p ?o } }"
+    assert asked(done, "-e", now) == [{"s": "http://ex/p5"}]
+    assert kelda("run", done).exit_code == 0
+    assert asked(done, "-e", now) == [{"s": "http://ex/p5"}]
 
 
 def test_a_query_in_a_file_with_parameters(done: Path, tmp_path: Path) -> None:
@@ -262,6 +275,12 @@ def test_mistakes(sightings: Path, arguments: list[str], says: str) -> None:
         (f'absorb = "{GRAPH}"', "", "predicates: they tell what is absorbed: say into which graph"),
         ('["http://ex/in"]', '["in"]', "predicates: it is an absolute IRI"),
         ('["http://ex/in"]', '"http://ex/in"', "predicates: it is a list such as"),
+        (
+            "graph:http://ex/now",
+            "graph:now",
+            "'now' is not an absolute IRI: write graph:http://example.org/g",
+        ),
+        ("live.ndjson", "graph:http://ex/x", "query 'live' makes no triples"),
         ("keep = 10", "keep = 0", "[engine] keep: 0 snapshots cannot be kept"),
         ("keep = 10", 'keep = "soon"', "keep: 'soon' is not a duration"),
         ("keep = 10", "keep = true", "keep: it is a number of snapshots or a duration"),
