@@ -266,7 +266,7 @@ def main() -> None:
         f"{'batch':>8}{'triples/CPU-s':>16}{'CPU µs':>9}{'triples/s':>12}   of single parts, CPU µs a triple"
     )
     for batch in map(int, chosen.batches.split(",")):
-        profile = cProfile.Profile() if chosen.profile else None
+        profile = cProfile.Profile(time.thread_time) if chosen.profile else None
         runs = [absorbed(text, chosen.users, batch, profile=profile) for _ in range(chosen.repeats)]
         best = min(runs, key=lambda run: run["cpu_us"])
         some = min(
