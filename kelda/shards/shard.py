@@ -320,7 +320,10 @@ class Shard:
             answers = [a for a in answers if a.query not in self._warming]
         put = {}
         for step, since in self._taken:
-            self._spans[self._next] = (self.version, self.keeper.span(step))
+            span = self.keeper.span(step)
+            if not self._spans and not self.keeper.needs(span):
+                continue
+            self._spans[self._next] = (self.version, span)
             put[self._next] = pack_step(*self.keeper.rest(step, since), evaluator.dictionary)
             self._next += 1
         self._taken.clear()

@@ -58,11 +58,11 @@ class Storing:
     def write(self, batch: int, changes: Changes, terms: Dictionary, about: dict[str, Any]) -> None:
         """Make the changes of a batch last; `terms` knows theirs. `about` tells its `instant`, the `moment`
         up to which a snapshot sees, and the `version` of the catalog that held."""
-        ids = np.unique(np.concatenate(changes.columns[:4]))
-        fresh = ids[(ids > 0) & ~self._known.holds(ids)] if len(ids) else ids
-        self._truth.write(batch, changes, terms.entries_of(fresh), about=about)
-        if len(fresh):
-            self._known.add(fresh)
+        ids = np.concatenate(changes.columns[:4])
+        ids = ids[ids > 0]  # others are in no dictionary
+        fresh = terms.entries_of(ids[~self._known.holds(ids)])
+        self._truth.write(batch, changes, fresh, about=about)
+        self._known.add(fresh.ids)
 
     def committed(self, batch: int, snapshots: Snapshots) -> None:
         """A batch will not come again. What nobody can ask for any more may go, now or later."""

@@ -51,7 +51,7 @@ from kelda.spark.remote import Door
 from kelda.spark.run import Run
 from kelda.spark.session import session
 from kelda.spark.width import Width
-from kelda.store.moments import seen_by
+from kelda.store.moments import NEVER, seen_by
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -114,6 +114,7 @@ class SparkDriver:
                 keep=keep,
                 store=store,
             )
+            self._storing.remember(self.deployment.snapshots)
             self._take_up()
         except BaseException:
             checkpoint.close()
@@ -414,6 +415,7 @@ class SparkDriver:
             if not closed:
                 self._keep_clocks()
         finally:
+            self._storing.close()
             self.deployment.close()
 
     # -------------------------------------------------------------------- batches
@@ -449,18 +451,19 @@ class SparkDriver:
     def _store(self, batch: int, outcome: Outcome) -> None:
         """Make what a batch has changed in the stored graphs last, and show it to one-shot queries."""
         store, changes = self.deployment.store, outcome.changes
+        for stream, (events, _) in outcome.news.read.items():
+            self._events[stream] = self._events.get(stream, 0) + events
         now = min(outcome.news.reported, default=outcome.news.now)
+        last = int(changes.moment.max()) if len(changes) else NEVER
+        moment = seen_by(now, max(store.latest, last))
         if len(changes):
             assert outcome.entries is not None
             store.dictionary.add_entries(outcome.entries)
-            self._storing.write(
-                batch, changes, store.dictionary, {"instant": now, "version": outcome.version}
-            )
+            about = {"instant": now, "moment": moment, "offsets": self._events, "version": outcome.version}
+            self._storing.write(batch, changes, store.dictionary, about)
             store.apply(changes)
-        offsets = {stream: told[0] for stream, told in outcome.news.read.items()}
-        for stream, events in offsets.items():
-            self._events[stream] = self._events.get(stream, 0) + events
-        self.deployment.snapshots.take(batch, now, self._events, seen_by(now, store.latest))
+        self.deployment.snapshots.take(batch, now, self._events, moment)
+        self._storing.committed(batch - 1, self.deployment.snapshots)
 
     def _note(self, batch: int, outcomes: Sequence[Outcome]) -> None:
         """A batch is done: who waits for it may look."""
