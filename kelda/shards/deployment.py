@@ -139,7 +139,7 @@ class Deployment:
         snapshots are kept, `moment` up to which all that is stored may be seen, `store` what is stored
         already, where queries are not tried on the evaluators that run."""
         self.snapshots = Snapshots(keep)
-        self._moment = (lambda: FOREVER - 1) if moment is None else moment
+        self._moment = self._last_moment if moment is None else moment
         self.setup, self.checkpoint, self.folder, self._take = setup, checkpoint, folder, take
         self.id = checkpoint.id if checkpoint is not None else uuid.uuid4().hex
         self.balancer = balancer(balance, setup.shards)
@@ -280,6 +280,11 @@ class Deployment:
     def ask(self, prepared: PreparedAsk, at: int | datetime | None = None) -> Result:
         """Ask a one-shot query of the stored graphs as they are now, or were at a snapshot or a time."""
         return prepared.answer(self.view(at))
+
+    def _last_moment(self) -> int:
+        """That of the last snapshot; before there is one, all that is stored is seen."""
+        kept = self.snapshots.all()
+        return kept[-1].moment if kept else FOREVER - 1
 
     def view(self, at: int | datetime | None = None) -> View:
         """The stored graphs as they are now, or were at a snapshot or a time."""
