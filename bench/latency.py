@@ -19,14 +19,15 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from pyoxigraph import Literal, NamedNode, Quad
+from pyoxigraph import Literal, NamedNode
 
+from bench.harness.stores import store_of
 from bench.lsbench import FOAF, SIB, SIOC, TAGS, VOC, _skewed
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.lang import algebra as A
 from kelda.lang import parse
 from kelda.rdf.dictionary import Dictionary
-from kelda.rdf.graphstore import GraphStore
+from kelda.store.store import Store
 
 STEP, RANGE = 100, 1000  # milliseconds
 WARM = 30  # steps before measuring: three windows
@@ -75,24 +76,20 @@ def query(name: str) -> A.Query:
 class Network:
     """The stored social network, and who befriends whom as numbers."""
 
-    store: GraphStore
+    store: Store
     friends: np.ndarray  # (users, FRIENDS)
 
 
 def network(rng: np.random.Generator, users: int) -> Network:
     friends = rng.integers(0, users, (users, FRIENDS))
     forums = rng.integers(0, FORUMS, (users, SUBSCRIPTIONS))
-    user = [NamedNode(f"{SIB}user/u{u}") for u in range(users)]
-    knows, subscribes = NamedNode(f"{FOAF}knows"), NamedNode(f"{SIOC}subscriber_of")
-    account = NamedNode(f"{SIOC}account_of")
-    quads = [Quad(user[u], account, NamedNode(f"urn:person{u}")) for u in range(users)]
-    quads += [Quad(user[u], knows, user[f]) for u in range(users) for f in friends[u].tolist()]
-    quads += [
-        Quad(user[u], subscribes, NamedNode(f"{SIB}forum/fo{f}"))
-        for u in range(users)
-        for f in forums[u].tolist()
-    ]
-    return Network(GraphStore(quads), friends)
+    lines = []
+    for u in range(users):
+        user = f"<{SIB}user/u{u}>"
+        lines.append(f"{user} <{SIOC}account_of> <urn:person{u}> .\n")
+        lines += (f"{user} <{FOAF}knows> <{SIB}user/u{f}> .\n" for f in friends[u].tolist())
+        lines += (f"{user} <{SIOC}subscriber_of> <{SIB}forum/fo{f}> .\n" for f in forums[u].tolist())
+    return Network(store_of(["".join(lines).encode()]), friends)
 
 
 class Rows:
@@ -240,9 +237,8 @@ def main() -> None:
     arguments.add_argument("--profile", action="store_true", help="show where a step's time goes")
     chosen = arguments.parse_args()
     known = network(np.random.default_rng(0), chosen.users)
-    print(
-        f"{chosen.rate:,} triples/s, {len(known.store):,} stored triples, {chosen.steps} steps of {STEP} ms"
-    )
+    stored = len(known.store.view())
+    print(f"{chosen.rate:,} triples/s, {stored:,} stored triples, {chosen.steps} steps of {STEP} ms")
     print(
         f"{'query':6}{'output':>9}{'median ms':>11}{'p99 ms':>9}{'CPU ms':>9}{'answers':>9}{'Wukong+S':>10}"
     )

@@ -18,14 +18,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from pyoxigraph import RdfFormat, parse
 
 import kelda
+from bench.harness.stores import store_of
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.lang import algebra as A
-from kelda.lang import parse as parse_query
+from kelda.lang import parse
 from kelda.rdf import ntriples
-from kelda.rdf.graphstore import GraphStore
 
 SIB, VOC = "http://www.ins.cwi.nl/sib/", "http://www.ins.cwi.nl/sib/vocabulary/"
 SIOC, FOAF, DC = "http://rdfs.org/sioc/ns#", "http://xmlns.com/foaf/0.1/", "http://purl.org/dc/"
@@ -180,7 +179,7 @@ def from_files(
 
 def from_columns(query: A.Query, known: bytes, data: list[tuple[str, bytes]]) -> tuple[float, int]:
     """The evaluator alone: triples per CPU-second, and how many there are."""
-    store = GraphStore(parse(known, RdfFormat.N_TRIPLES))
+    store = store_of([known])
     streams = list(dict.fromkeys(stream for stream, _ in data))
     rate, total = 0.0, 0
     for some in (data[: 2 * len(streams)], data):
@@ -202,7 +201,7 @@ def from_columns(query: A.Query, known: bytes, data: list[tuple[str, bytes]]) ->
 def measure(name: str, window: int, triples: int, seed: int = 1) -> dict[str, object]:
     """One query with one window size: rates from files and from columns, and how many answers."""
     text = PREFIXES + QUERIES[name].replace("[TRIPLES N]", f"[TRIPLES {window}]")
-    query = parse_query(text)
+    query = parse(text)
     streams = tuple(dict.fromkeys(w.stream.value for w in query.windows))
     rng = np.random.default_rng(seed)
     known, data = stored(rng), texts(rng, triples, streams)

@@ -10,13 +10,13 @@ import json
 import time
 
 import numpy as np
-from pyoxigraph import NamedNode, RdfFormat, parse
+from pyoxigraph import NamedNode
 
+from bench.harness.stores import store_of
 from bench.lsbench import PREFIXES, QUERIES, SIB, USERS, blocks, from_files, stored, texts
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.lang import prepare
 from kelda.rdf import ntriples
-from kelda.rdf.graphstore import GraphStore
 
 Q1 = PREFIXES + "SELECT ?p ?o { STREAM <urn:post> [TRIPLES $w] { $who ?p ?o } }"
 # As Wukong+S's L1: what one person does, on two streams.
@@ -39,7 +39,7 @@ def run_alone(
 ) -> tuple[float, float]:
     """(seconds of CPU to register, triples/s) of the evaluator: the network without what is around it, such
     as the object that a user holds for each query, and whose answers are apart from those of the others."""
-    store = GraphStore(parse(known, RdfFormat.N_TRIPLES))
+    store = store_of([known])
     names = [f"q{i}" for i in range(len(values["w"]))]
     rate, registering, parts = 0.0, 0.0, blocks(data)
     for some in (parts[:2], parts):  # the first run compiles

@@ -22,16 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pyoxigraph import RdfFormat, parse
 
 from bench.families.base import BenchQuery
 from bench.families.lsbench.generator import stored, stream
 from bench.families.lsbench.queries import LSBENCH
 from bench.families.lsbench.vocabulary import STREAMS
+from bench.harness.stores import store_of
 from kelda.engine.incremental import IncrementalEvaluator
-from kelda.lang import parse as parse_query
+from kelda.lang import parse
 from kelda.rdf import ntriples
-from kelda.rdf.graphstore import GraphStore
+from kelda.store.store import Store
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "benchmark-data.md"
@@ -130,7 +130,7 @@ def _distribution(values: list[int]) -> dict[str, float]:
     return found | {f"q{q:g}": float(np.quantile(values, q)) for q in QUANTILES}
 
 
-def answers(texts: Texts, store: GraphStore, query: BenchQuery) -> int:
+def answers(texts: Texts, store: Store, query: BenchQuery) -> int:
     """How many answers a query has over the texts, with windows of 1,000 triples."""
     text = re.sub(r"\[RANGE \d+ms\]", f"[TRIPLES {WINDOW}]", query.texts["cqels"])
     user = _busiest(texts["post"])
@@ -139,7 +139,7 @@ def answers(texts: Texts, store: GraphStore, query: BenchQuery) -> int:
     read = [name for name, iri in STREAMS.items() if iri in query.streams]
     for name in read:
         engine.add_stream(STREAMS[name], from_start=True)
-    engine.register("q", parse_query(text, dialect="cqels"))
+    engine.register("q", parse(text, dialect="cqels"))
     many = 0
     for name in read:
         c = ntriples.read(texts[name], engine.dictionary, timed=True)
@@ -162,7 +162,7 @@ def compared(folder: Path) -> list[tuple[str, Any, Any]]:
     made = generated(original)
     one, other = shape(original), shape(made)
     rows = [(name, one.get(name, 0.0), other.get(name, 0.0)) for name in {**one, **other}]
-    stores = [GraphStore(parse(texts["static"], RdfFormat.N_TRIPLES)) for texts in (original, made)]
+    stores = [store_of([texts["static"]]) for texts in (original, made)]
     for query in LSBENCH:
         found = [answers(texts, store, query) for texts, store in zip((original, made), stores, strict=True)]
         rows.append((f"answers of {query.name}", found[0], found[1]))

@@ -317,7 +317,6 @@ def test_what_was_asked_of_a_job_that_was_killed_is_done_when_it_runs_again(
         (["add", "-e", "SELECT", "hall.rq"], "say one query"),
         (["add", "-e", "SELECT ?x {", "--name", "x"], "-e: line 1"),
         (["add", "-e", TEXT % "x"], "the query has no name"),
-        (["add", "-e", "SELECT * { ?s ?p ?o }", "--name", "x"], "use `kelda query`"),
         (["add", "hall.rq", "--sink", "foo"], "cannot tell what kind of sink"),
         (["add", "hall.rq", "--param", "x=1"], "no such parameter: $x"),
         (["add", "lab.rq"], "registered already"),

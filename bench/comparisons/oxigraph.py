@@ -14,6 +14,7 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, Store, parse
 
 from bench.families.base import BenchQuery
 from bench.harness import data
+from bench.harness.stores import store_of
 from bench.harness.workload import Load, made
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.lang import algebra as A
@@ -21,7 +22,6 @@ from kelda.lang import parse as parse_query
 from kelda.lang.to_sparql import WindowGraph, to_sparql
 from kelda.rdf import ntriples
 from kelda.rdf.exact import quad_to_store
-from kelda.rdf.graphstore import GraphStore
 from kelda.rdf.operators import FUNCTIONS
 
 
@@ -91,7 +91,7 @@ def measure(**params: Any) -> dict[str, Any]:
 
 
 def _ours(ready: Any, query: A.Query) -> tuple[float, int]:
-    store = GraphStore(parse(ready.text, RdfFormat.N_TRIPLES))
+    store = store_of([ready.text])
     spent, answers = 0.0, 0
     for _ in range(2):  # the first run compiles
         engine = IncrementalEvaluator(store=store)

@@ -5,6 +5,7 @@ The work is done by the modules beside this package (`bench.indexes`, `bench.lat
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from pyoxigraph import NamedNode
 from bench import indexes, latency, many
 from bench.harness import data
 from bench.harness.families import load
+from bench.harness.stores import store_of
 from bench.lsbench import SIB, USERS, stored, texts
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.oneshot import Solutions, evaluate
@@ -54,13 +56,14 @@ def stored_join(rows: int, window: int, elements: int, batch: int, repeats: int 
     """A window joined with so many stored triples, one for each key; elements per CPU-second."""
     text = "SELECT ?k ?a ?b { STREAM <urn:s0> [TRIPLES N] { ?k <urn:p> ?a } ?k <urn:q> ?b }"
     query = parse(text.replace("[TRIPLES N]", f"[TRIPLES {window}]"))
-    store = GraphStore()
+
+    def texts() -> Iterator[bytes]:
+        for first in range(0, rows, 1_000_000):
+            last = min(first + 1_000_000, rows)
+            yield "".join(f"<urn:k{i}> <urn:q> <urn:v{i % 1000}> .\n" for i in range(first, last)).encode()
+
     begin = time.process_time()
-    for first in range(0, rows, 1_000_000):
-        lines = (
-            f"<urn:k{i}> <urn:q> <urn:v{i % 1000}> .\n" for i in range(first, min(first + 1_000_000, rows))
-        )
-        load_graph(store, "".join(lines).encode(), format="ntriples")
+    store = store_of(texts())
     loading = time.process_time() - begin
     rates, answers, registering, state = [], 0, 0.0, 0
     for _ in range(repeats):
@@ -134,7 +137,7 @@ def step_latency(query: str, output: str, rate: int, steps: int, users: int) -> 
         "p99_ms": found["p99_ms"],
         "cpu_ms": found["cpu_ms"],
         "answers": found["answers_per_step"],
-        "stored_triples": len(known.store),
+        "stored_triples": len(known.store.view()),
     }
 
 

@@ -65,6 +65,15 @@ def query(
         list[Path],
         typer.Option(help="A file for the default graph.", metavar="FILE", rich_help_panel=STREAMS),
     ] = [],  # noqa: B006
+    absorb: Annotated[
+        list[str],
+        typer.Option(
+            help="Store what a stream brings in a graph: its IRI, or default. Queries without windows are "
+            "live then.",
+            metavar="IRI=GRAPH",
+            rich_help_panel=STREAMS,
+        ),
+    ] = [],  # noqa: B006
     dialect: DialectOption = None,
     base: BaseOption = None,
     param: ParamOption = [],  # noqa: B006
@@ -180,6 +189,14 @@ def query(
             rich_help_panel=RUNNING,
         ),
     ] = 10_000,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            help="Snapshots of stored graphs that can be asked: how many, or of how long (default: 2).",
+            metavar="N",
+            rich_help_panel=RUNNING,
+        ),
+    ] = None,
     t0: Annotated[
         str,
         typer.Option(
@@ -236,7 +253,7 @@ def query(
     """Answer queries over streams read to their end; a query without windows is asked once."""
     from kelda.cli.query import answer_queries
     from kelda.cli.request import Request, settings_of
-    from kelda.io.values import instant
+    from kelda.io.values import instant, keeping
 
     answer_queries(
         Request(
@@ -256,6 +273,7 @@ def query(
             rate=rate,
             base=base,
             max_record=max_record,
+            absorb=absorb,
             sinks=sink,
         ),
         settings=settings_of(
@@ -268,11 +286,15 @@ def query(
             t0=instant(t0),
             strict=strict,
             rejects=rejects,
+            keep=None if keep is None else keeping(keep),
         ),
         format=format.value,
         out=out,
         progress=progress,
     )
+
+
+app.command(rich_help_panel=ASKING)(jobs.ask)
 
 
 @app.command(rich_help_panel=ASKING)

@@ -51,6 +51,12 @@ class Format(str, Enum):
     json = "json"
 
 
+class On(str, Enum):
+    """Where a one-shot query is asked, if not here."""
+
+    spark = "spark"
+
+
 # Words of more than a dozen letters in the middle column would be cut where a terminal has 80 columns.
 DialectOption = Annotated[
     Dialect | None,

@@ -25,6 +25,8 @@ def opened(settings: EngineSettings, *, fixed_graphs: bool = False, to_run: bool
     more: dict[str, Any] = {"reference": True} if settings.runner == "reference" else {}
     if settings.batch_events is not None:
         more["batch_events"] = settings.batch_events
+    if settings.keep is not None:
+        more["keep"] = settings.keep
     return kelda.connect(
         settings.master if settings.runner == "spark" else None,
         checkpoint=settings.checkpoint,
@@ -50,6 +52,8 @@ def declare(engine: kelda.Engine, streams: Sequence[StreamSource]) -> None:
             idle=stream.idle_ms,
             rate=stream.rate,
             max_record=stream.max_record,
+            absorb=stream.absorb,
+            predicates=stream.predicates,
         )
 
 

@@ -1,4 +1,4 @@
-"""The commands for pipelines: `init`, `run`, `add`, `list`, `drop`, `pause`, `resume`, `update`."""
+"""The commands for pipelines: `init`, `run`, `add`, `list`, `drop`, `pause`, `resume`, `update`, `ask`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kelda.cli.choices import BaseOption, DialectOption, Output, ParamOption
+from kelda.cli.choices import BaseOption, DialectOption, Format, On, Output, ParamOption
 
 JobArgument = Annotated[Path, typer.Argument(help="The job file.", metavar="JOB.toml", show_default=False)]
 NameArgument = Annotated[
@@ -154,3 +154,64 @@ def update(
     from kelda.cli import steer
 
     steer.update(job, file=file, text=text, base=base, timeout=timeout)
+
+
+def ask(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="The job file, or a checkpoint folder (neither, if files are asked); then a query file.",
+            metavar="[JOB.toml] [Q.rq]",
+            show_default=False,
+        ),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option("-e", "--text", help="A query, as text instead of a file.", metavar="QUERY")
+    ] = None,
+    graph: Annotated[
+        list[str], typer.Option(help="Ask files: a stored graph and its file.", metavar="IRI=FILE")
+    ] = [],  # noqa: B006
+    default_graph: Annotated[
+        list[Path], typer.Option(help="Ask files: one for the default graph.", metavar="FILE")
+    ] = [],  # noqa: B006
+    param: ParamOption = [],  # noqa: B006
+    base: BaseOption = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            help="The past: the number of a snapshot, or a time such as 2026-05-01T12:00:00Z.", metavar="WHEN"
+        ),
+    ] = None,
+    on: Annotated[
+        On | None,
+        typer.Option(help="Ask as a job of Spark, over the files of the store: spark.", metavar="NAME"),
+    ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(help="With --on spark: local[N], or the URL of a cluster.", metavar="URL"),
+    ] = None,
+    format: Annotated[
+        Format, typer.Option(help="How answers are written: table, ndjson, csv or json.", metavar="NAME")
+    ] = Format.table,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Only say how the query would be answered.")
+    ] = False,
+    timeout: TimeoutOption = PATIENCE,
+) -> None:
+    """Ask once: what a job has stored, while it runs or not, or files."""
+    from kelda.cli.ask import Question
+    from kelda.cli.ask import ask as asked
+
+    question = Question(
+        words=words or (),
+        text=text,
+        graphs=graph,
+        default_graphs=default_graph,
+        params=param,
+        base=base,
+        at=at,
+        on=on and on.value,
+        master=master,
+        timeout=timeout,
+    )
+    asked(question, format=format.value, explain=explain)

@@ -33,10 +33,11 @@ def writer_for(
     before_print: Callable[[], None],
     *,
     header: bool = True,
+    timed: bool = True,
 ) -> Writer:
     """The writer of a format. `shapes` are the queries by name; `before_print` is called before a
     table is written (to take a progress line out of its way). Without `header` a CSV goes on where
-    an earlier one ended."""
+    an earlier one ended; without `timed`, tables tell answers that hold now, whose time is no news."""
     match format:
         case "ndjson":
             return LineWriter(out, Ndjson())
@@ -46,7 +47,7 @@ def writer_for(
             columns = dict.fromkeys(column for shape in shapes.values() for column in shape.columns)
             return LineWriter(out, Csv(tuple(columns)), header)
         case _:
-            return TableWriter(out, shapes, before_print)
+            return TableWriter(out, shapes, before_print, timed=timed)
 
 
 # ------------------------------------------------------------------------------- for programs
@@ -153,12 +154,14 @@ class TableWriter:
         shapes: Mapping[str, Shape],
         before_print: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
+        *,
+        timed: bool = True,
     ) -> None:
         from rich.console import Console
 
         # Away from a terminal nothing is gained by folding lines, and `grep` loses by it.
         self.console = Console(file=out, highlight=False, width=None if out.isatty() else 10_000)
-        self.shapes, self.before_print, self.clock = shapes, before_print, clock
+        self.shapes, self.before_print, self.clock, self.timed = shapes, before_print, clock, timed
         self.gathered: dict[str, list[Answer]] = {}
         self.rows = 0
         self.since = clock()
@@ -185,7 +188,8 @@ class TableWriter:
             return
         self.before_print()
         for name, answers in self.gathered.items():
-            self.console.print(table(name, answers, self.shapes.get(name, Shape(()))))
+            shape = self.shapes.get(name, Shape(()))
+            self.console.print(table(name if self.timed else "", answers, shape, timed=self.timed))
             self.console.print()
         self.console.file.flush()
         self.gathered, self.rows = {}, 0

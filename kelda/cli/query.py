@@ -13,24 +13,24 @@ from pathlib import Path
 from typing import TextIO
 
 from kelda.api import Engine
+from kelda.ask.prepared import PreparedAsk
+from kelda.cli.at_hand import store_of
 from kelda.cli.driving import STOPPED, declare, drive, load, opened
 from kelda.cli.output import Paper, writer_for
 from kelda.cli.request import STDIN, STDIN_FILE, Request, Wanted, read_request
 from kelda.cli.watch import Watch
 from kelda.compiling import say_so_on_a_terminal
 from kelda.engine.answer import Answer
-from kelda.engine.oneshot import Solutions, evaluate
 from kelda.errors import InputError, UsageError
 from kelda.io.formats import shape_of
 from kelda.io.hold import LOCK
 from kelda.io.job import StreamSource
 from kelda.io.jobfile import EngineSettings, JobGraph
-from kelda.io.requests import register
+from kelda.io.requests import Desk, register
+from kelda.io.results import answers_of
 from kelda.io.sources.address import read_address
 from kelda.lang import algebra as A
 from kelda.plan.default_graph import reads_default_graph
-from kelda.rdf.graphs import load_graph
-from kelda.rdf.graphstore import GraphStore
 
 
 def answer_queries(
@@ -47,7 +47,7 @@ def answer_queries(
     if settings.checkpoint is not None and format == "json":
         raise UsageError("--format json is one array, which a later run cannot continue; use ndjson or csv")
     for spec, query in wanted.queries:
-        if note := in_no_graph(spec.name, query, wanted.graphs):
+        if not wanted.grows and (note := in_no_graph(spec.name, query, wanted.graphs)):
             print(note, file=sys.stderr)
     say_so_on_a_terminal()
     # A run that is taken up again adds to what the first one wrote.
@@ -68,10 +68,12 @@ def answer_queries(
             print(watch.summary(paper.count), file=sys.stderr)
             return
         streams = stack.enter_context(_kept_input(wanted.streams, settings))
-        engine = opened(settings, fixed_graphs=True)
+        engine = opened(settings, fixed_graphs=settings.checkpoint is None and not wanted.grows)
         stack.callback(engine.stop)
         ask(engine, replace(wanted, streams=streams), paper)
         watch.begin(engine, streams)
+        if settings.checkpoint is not None:
+            stack.callback(Desk(settings.checkpoint, engine).start().stop)
 
         def tick() -> None:
             paper.idle()
@@ -112,19 +114,11 @@ def one_shot_answers(wanted: Wanted) -> Iterator[Answer]:
     """The answers of queries without windows, all at the instant at which they are asked."""
     if not wanted.one_shot:
         return
-    store = GraphStore()
-    for graph in wanted.graphs:
-        load_graph(store, graph.path, graph.graph)
+    store = store_of(wanted.graphs)
     now = time.time_ns() // 1_000_000
     for spec, query in wanted.one_shot:
-        found = evaluate(query, store, now=now)
-        if isinstance(found, Solutions):
-            for row in found.rows:
-                yield Answer(spec.name, now, "+", bindings=row)
-        elif isinstance(found, bool):
-            yield Answer(spec.name, now, "+", boolean=found)
-        else:
-            yield Answer(spec.name, now, "+", triples=tuple(found))
+        found = PreparedAsk(query, store.dictionary).answer(store.view(), now_ms=now)
+        yield from answers_of(spec.name, found, now)
 
 
 def how_to_go_on(checkpoint: Path | None) -> str:

@@ -51,6 +51,7 @@ class Request:
     rate: Sequence[str] = ()
     base: str | None = None
     max_record: Sequence[str] = ()
+    absorb: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,19 @@ class Wanted:
     sinks: Mapping[str, str]  # by the name of the query; the others' answers go to paper
 
     @property
+    def grows(self) -> bool:
+        """Whether stored graphs change while the streams are read."""
+        return any(stream.absorb for stream in self.streams) or any(map(feeds_graph, self.sinks.values()))
+
+    @property
     def continuous(self) -> list[Asked]:
-        """The queries with windows."""
-        return [asked for asked in self.queries if asked[1].windows]
+        """The queries with windows, and if graphs grow, those that tell their changes."""
+        return [asked for asked in self.queries if asked[1].windows or self.grows]
 
     @property
     def one_shot(self) -> list[Asked]:
-        """The queries without, which are asked once."""
-        return [asked for asked in self.queries if not asked[1].windows]
+        """The others, which are asked once."""
+        return [asked for asked in self.queries if not asked[1].windows and not self.grows]
 
 
 def settings_of(*, runner: str | None, master: str | None, shards: int, **more: Any) -> EngineSettings:
@@ -87,17 +93,19 @@ def read_request(request: Request) -> Wanted:
     """Read and check every option."""
     queries = parsed_queries(request)
     base = next((spec.base for spec, _ in queries if spec.base is not None), request.base)
+    streams = tuple(streams_of(request, base))
+    live = any(stream.absorb for stream in streams)
     wanted = Wanted(
         tuple(queries),
-        tuple(streams_of(request, base)),
+        streams,
         tuple(graphs_of(request, base)),
-        sinks_of(request, [asked for asked in queries if asked[1].windows]),
+        sinks_of(request, [asked for asked in queries if asked[1].windows or live]),
     )
     known = {stream.iri for stream in wanted.streams}
     for spec, query in wanted.continuous:
         for iri in undeclared_streams(query, known):
             raise UsageError(f"query '{spec.name}' reads <{iri}>: say from which file, --stream {iri}=FILE")
-        if not known:
+        if query.windows and not known:
             raise UsageError(f"query '{spec.name}' reads streams: give at least one, --stream IRI=FILE")
     return wanted
 
@@ -172,6 +180,7 @@ def streams_of(request: Request, base: str | None = None) -> list[StreamSource]:
     idle = values.per_stream(request.idle, names, duration)
     rate = values.per_stream(request.rate, names, int)
     max_record = values.per_stream(request.max_record, names, size)
+    absorb = values.absorbed(request.absorb, names)
     streams = []
     for iri, path in files:
         if path == str(STDIN):
@@ -195,6 +204,7 @@ def streams_of(request: Request, base: str | None = None) -> list[StreamSource]:
                 idle.get(iri),
                 rate.get(iri),
                 max_record.get(iri),
+                absorb.get(iri),
             )
         )
     return streams
@@ -208,6 +218,11 @@ def graphs_of(request: Request, base: str | None = None) -> list[JobGraph]:
     for graph in graphs:
         _must_exist(graph.path)
     return graphs
+
+
+def feeds_graph(sink: str) -> bool:
+    """Whether answers become facts of a stored graph."""
+    return sink.startswith("graph:")
 
 
 def sinks_of(request: Request, queries: Sequence[Asked]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from kelda.cli.driving import STOPPED, declare, drive, load, opened
 from kelda.cli.watch import Watch
 from kelda.compiling import say_so_on_a_terminal
 from kelda.errors import UsageError
+from kelda.io.job import StreamSource
 from kelda.io.jobfile import JobFile, JobQuery, read_job
 from kelda.io.requests import Desk, ServedQuery, register
 from kelda.words import count
@@ -73,7 +74,7 @@ def bring(engine: Engine, job: JobFile) -> list[str]:
             f"{'is another query' if len(changed) == 1 else 'are other queries'}, or with another sink. "
             f"To run the new one, `kelda drop {job.path} {changed[0]}` the old one, or give it another name"
         )
-    known = {stream.iri for stream in engine.streams}
+    known = {stream.iri for stream in engine.streams if not feeds_a_graph(stream.source)}
     try:
         declare(engine, job.streams)
     except UsageError as error:
@@ -92,6 +93,11 @@ def bring(engine: Engine, job: JobFile) -> list[str]:
         for name in there
         if name not in in_file
     ] + [f"<{iri}> {goes_on}" for iri in known - {stream.iri for stream in job.streams}]
+
+
+def feeds_a_graph(source: StreamSource) -> bool:
+    """Whether a stream is the way from a query to its graph, which no job declares."""
+    return source.path.startswith("query:") and source.absorb is not None
 
 
 def same(query: JobQuery, other: ServedQuery) -> bool:

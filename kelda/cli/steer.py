@@ -22,6 +22,7 @@ from kelda.io.jobfile import EngineSettings, JobFile, read_job
 from kelda.io.query_files import query_text, specified
 from kelda.io.requests import Ask, Desk
 from kelda.io.sinks.open import beside, check_sink
+from kelda.kept import reading
 from kelda.lang import parse_update
 from kelda.lang.algebra import Output
 from kelda.words import count
@@ -60,8 +61,6 @@ def add(
     except QueryError as error:
         error.args = (f"{file or '-e'}: {error}",)
         raise
-    if not query.windows:
-        raise UsageError(f"query '{spec.name}' has no window, so it is asked once: use `kelda query`")
     sink = beside(sink, Path())
     check_sink(sink, query=spec.name, shape=shape_of(query, None if output is None else Output(output)))
     asked = Asked(job, "add", timeout, query=asdict(spec), sink=sink)
@@ -97,7 +96,7 @@ def update(
     path: Path, *, file: Path | None, text: str | None, base: str | None, timeout: float = TIMEOUT
 ) -> None:
     """Change stored graphs."""
-    job = _checkpoint_alone(path) if path.is_dir() else read_job(path)
+    job = job_at(path)
     if (file is None) == (text is None):
         raise UsageError("say one update: a file that has it, - for standard input, or -e 'INSERT DATA …'")
     if file is None or file == STDIN:
@@ -118,7 +117,7 @@ class Asked:
     """A request to a job, and what became of it."""
 
     def __init__(self, job: JobFile, what: str, timeout: float, **about: object) -> None:
-        checkpoint = _checkpoint_of(job)
+        checkpoint = checkpoint_of(job)
         ask = Ask(checkpoint, what, **about)
         self.running = False
         try:
@@ -146,12 +145,24 @@ class Asked:
             engine.stop()
 
 
-def _checkpoint_alone(folder: Path) -> JobFile:
-    """The job of `kelda query --checkpoint`, which has no file."""
-    return JobFile(folder, EngineSettings("inprocess", checkpoint=folder))
+def job_at(path: Path) -> JobFile:
+    """The job of a file; or that of a checkpoint folder, as it was begun."""
+    if not path.is_dir():
+        return read_job(path)
+    from kelda.shards.checkpoint import ABOUT  # brings the engine
+
+    about = path / ABOUT
+    if not about.exists():
+        raise UsageError(f"{path} is no checkpoint of Kelda: it has no {ABOUT}")
+    with reading(about):
+        setup = json.loads(about.read_text("utf-8"))["setup"]
+        runner = "reference" if setup["by_definition"] else str(setup["driver"])
+        settings = EngineSettings(runner, shards=setup["shards"], t0=setup["t0"], checkpoint=path)
+    return JobFile(path, settings)
 
 
-def _checkpoint_of(job: JobFile) -> Path:
+def checkpoint_of(job: JobFile) -> Path:
+    """Through which a job is reached; refused if there is none."""
     checkpoint = job.engine.checkpoint
     if checkpoint is None:
         raise UsageError(

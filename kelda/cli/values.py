@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kelda.errors import UsageError
-from kelda.io.values import is_absolute_iri, term_text
+from kelda.io.values import graph_name, is_absolute_iri, term_text
 from kelda.lang.iri import resolve
 
 T = TypeVar("T")
@@ -57,6 +57,27 @@ def per_stream(texts: Iterable[str], streams: Sequence[str], read: Callable[[str
             value = read(text)
             general = dict.fromkeys(streams, value)
     return general | special
+
+
+def absorbed(texts: Iterable[str], streams: Sequence[str]) -> dict[str, str]:
+    """The graphs that streams are absorbed into: `STREAM=GRAPH`.
+
+    >>> absorbed(["http://ex/a=http://ex/g", "http://ex/b=default"], ["http://ex/a", "http://ex/b"])
+    {'http://ex/a': 'http://ex/g', 'http://ex/b': 'default'}
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        owner = next((s for s in sorted(streams, key=len, reverse=True) if text.startswith(s + "=")), None)
+        if owner is None:
+            there = ", ".join(f"<{stream}>" for stream in streams) or "none"
+            raise UsageError(
+                f"--absorb takes STREAM=GRAPH, the graph an IRI or default, not '{text}'; "
+                f"the streams are: {there}"
+            )
+        if owner in found:
+            raise UsageError(f"--absorb is given twice for <{owner}>; a stream is absorbed into one graph")
+        found[owner] = graph_name(text[len(owner) + 1 :])
+    return found
 
 
 def parameter(text: str) -> tuple[str, str]:

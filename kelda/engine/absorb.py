@@ -52,7 +52,7 @@ class Absorbing:
         which = np.flatnonzero(rows.s)  # others are there for their time alone
         if self.predicates is not None:
             which = which[np.isin(rows.p[which], self.predicates)]
-        time = rows.time[which]
-        size = len(which)
-        graph, ones = np.full(size, self.graph), np.ones(size, np.int64)
-        return Changes(graph, rows.s[which], rows.p[which], rows.o[which], time << BITS, ones)
+        time, p = rows.time[which], rows.p[which]
+        graph = np.full(len(which), self.graph)
+        # Ids of predicates are positive: one that is negated says that the triple has gone.
+        return Changes(graph, rows.s[which], np.abs(p), rows.o[which], time << BITS, np.sign(p))

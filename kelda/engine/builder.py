@@ -138,6 +138,7 @@ class Builder:
         query, output, report, _ = asked
         if self._mirror is None:
             self._mirror = Mirrored(self.store, self._seen)
+        self._mirror.reach(self._seen)
         graphs, mirror = self._mirror.graphs, self._mirror.mirror
         definition = Definition(name, query, output, report, self.t0, self._definitions, graphs)
         self._definitions += 1

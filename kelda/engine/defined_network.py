@@ -93,6 +93,10 @@ class DefinedNetwork(Network):
     def who(self) -> int:
         return id(self)
 
+    @property
+    def hears_updates(self) -> bool:
+        return True  # it has to follow the mirror
+
     def step(self, step: Step) -> list[Answer]:
         if step.update is not None:
             return self.updated(step.since, step.budget)
@@ -125,6 +129,7 @@ class DefinedNetwork(Network):
                 self._see(moment)
                 time = self.definition.t0 if now == NEVER else instant_of(moment)
                 said += self.definition.visit(time, [], budget)
+        self._see(FOREVER)
         return said
 
     def _next_moment(self, visited: int, element: int) -> int:

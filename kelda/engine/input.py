@@ -14,7 +14,7 @@ from pyoxigraph import NamedNode
 
 from kelda.engine.absorb import Absorb, Absorbing
 from kelda.engine.budget import Budget
-from kelda.engine.clock import NEVER, Clock
+from kelda.engine.clock import FOREVER, NEVER, Clock
 from kelda.engine.deltas import Ids
 from kelda.engine.intervals_kernels import falls, numbered
 from kelda.engine.nodes import Step
@@ -170,7 +170,9 @@ class Input:
                 events = len(np.unique(event[late])) if stands_for is None else int(stands_for[late].sum())
                 self.late[stream] += events
                 if stream in self.absorbing:  # it is in no window, but a fact: from the next instant on
-                    later = np.maximum(closed, self.now)[late] + 1
+                    # If its stream has ended, that is the next instant that is answered.
+                    known = np.where(closed == FOREVER, NEVER, closed)
+                    later = np.maximum(known, self.now)[late] + 1
                     parts = (s[late], p[late], o[late], later, event[late])
                     self.late_facts[stream].parts.append(parts)
                 s, p, o, time, event = (a[fine] for a in (s, p, o, time, event))
@@ -228,8 +230,8 @@ class Input:
             late = self.late_facts[stream].release(until)
             parts += [absorbing.changes(some) for some in (rows.get(stream, NO_ROWS), late) if len(some)]
         together = Changes.concat([part for part in parts if len(part)])
-        if falls(together.moment):
-            return together.select(np.argsort(together.moment, kind="stable"))
+        if falls(together.moment) or (len(together) and together.sign.min() < 0):
+            return together.select(np.lexsort((together.sign, together.moment)))
         return together
 
     def again(self, until: int, rows: Mapping[str, StreamRows], budget: Budget) -> Step:
@@ -248,7 +250,8 @@ class Input:
         pending = {stream: waits.snapshot() for stream, waits in self.pending.items()}
         late = {stream: waits.snapshot() for stream, waits in self.late_facts.items()}
         waiting = [*pending.values(), *late.values()]
-        ids = [column for waits in waiting for part in waits.parts for column in part[:3]]
+        parts = [part for waits in waiting for part in waits.parts]
+        ids = [column for s, p, o, *_ in parts for column in (s, np.abs(p), o)]
         entries = self.dictionary.entries_of(np.concatenate(ids)) if ids else None
         clock = self.clock.snapshot()
         return KeptInput(clock, dict(self.late), pending, self._arrival, self.now, entries, late)

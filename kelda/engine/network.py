@@ -91,6 +91,11 @@ class Network:
         """Whether it reads stored graphs alone, and tells how they change."""
         return not self.query.windows
 
+    @property
+    def hears_updates(self) -> bool:
+        """Whether changes of stored graphs between two instants are told to it at once."""
+        return self.is_live
+
     def merged(self, at: Step, moment: int) -> Node | None:
         """A root to go on with where the network is wrong by a moment: it took for granted that nothing is
         stored beside a window. `at` is where it is."""

@@ -71,7 +71,7 @@ class Reporter:
         if self.paused:
             return self._pausing(deltas, until)
         pending = Deltas.concat([self._held, deltas], self.columns)
-        instants = self._instants(until) if self.tracks else self._as_it_changes(pending)
+        instants = self._instants(pending, until) if self.tracks else self._as_it_changes(pending)
         for track in self.tracks:
             track.passed(until)
         self._visited = until
@@ -108,7 +108,7 @@ class Reporter:
 
     # -------------------------------------------------------------------- when
 
-    def _instants(self, until: int) -> Ids:
+    def _instants(self, pending: Deltas, until: int) -> Ids:
         changes = [track.changes(until) for track in self.tracks]
         moments = changes[0] if changes else _NONE
         for more in changes[1:]:
@@ -116,10 +116,8 @@ class Reporter:
         match self.report.when:
             case When.CONTENT_CHANGE:
                 found = moments
-            case When.WINDOW_CLOSE if self.output is not Output.RSTREAM and all(
-                track.intervals.changes_on_close for track in self.tracks
-            ):
-                # Windows change only where they close: between, there is nothing new to tell.
+            case When.WINDOW_CLOSE if self._changes_on_close and _are_all_among(pending.time, moments):
+                # What is new came with a change of a window: where one closes without, nothing is to be told.
                 found = moments
             case When.WINDOW_CLOSE:
                 slides = {track.intervals.slide for track in self.tracks}
@@ -133,6 +131,13 @@ class Reporter:
         if self.report.non_empty and len(found):
             found = self._not_idle(found)
         return found
+
+    @property
+    def _changes_on_close(self) -> bool:
+        """Whether it sends differences, and its windows change only where they close."""
+        return self.output is not Output.RSTREAM and all(
+            track.intervals.changes_on_close for track in self.tracks
+        )
 
     def _grid(self, moments: Ids, until: int, every: int) -> Ids:
         """The instants t0 + k*every up to `until` at which a report may be due: while something is in a
@@ -371,6 +376,14 @@ class Asker(Reporter):
         return Sent(
             ("yes",), times[order], np.concatenate(sign)[order], np.concatenate(values)[order][None, :]
         )
+
+
+def _are_all_among(times: Ids, instants: Ids) -> bool:
+    """Whether all of some times are among instants, which ascend."""
+    if not len(instants):
+        return not len(times)
+    at = np.minimum(instants.searchsorted(times), len(instants) - 1)
+    return bool((instants[at] == times).all())
 
 
 def repeated(columns: tuple[str, ...], time: Ids, weight: Ids, values: Ids) -> Sent:

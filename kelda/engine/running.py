@@ -128,16 +128,16 @@ class Running:
 
     def updated(self, moment: int) -> list[Batch]:
         """Stored graphs have changed at a moment between two instants: what live queries say to it."""
-        live = [network for network in self._registry.networks() if network.is_live]
+        told = [network for network in self._registry.networks() if network.hears_updates]
         now = self._input.now
-        if not live or (now == NEVER and self._input.clock.streams):  # they wait for the first instant
+        if not told or (now == NEVER and self._input.clock.streams):  # they wait for the first instant
             return []
         self._input.steps += 1
         at = self._t0 if now == NEVER else now + 1
         step = Step(self._input.steps, at, {}, self.budget, now if now > NEVER else at - 1, moment)
-        self._take(step, live)
+        self._take(step, told)
         view = self._input.dictionary.view()
-        batches = [network.batch(said, view) for network in live if (said := self._told[network.who])]
+        batches = [network.batch(said, view) for network in told if (said := self._told[network.who])]
         self._told = {}
         return batches
 

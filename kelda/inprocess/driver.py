@@ -37,7 +37,7 @@ from kelda.lang import algebra as A
 from kelda.rdf.event import Event
 from kelda.rdf.framing import RECORDS
 from kelda.rdf.skim import Skimmer
-from kelda.shards.catalog import GraphOp, Op
+from kelda.shards.catalog import AddStream, DropStream, GraphOp, Op
 from kelda.shards.checkpoint import Checkpoint
 from kelda.shards.declared import FED, is_pushed
 from kelda.shards.deployment import Batch, Deployment
@@ -131,6 +131,9 @@ class InProcessDriver:
         self._batch = self._read = state.batch
         self._at = state.at
         self.deployment.take_up()
+        self._storing.remember(self.deployment.snapshots)
+        if state.batch >= 0:
+            self._snapshot(self._offsets(state.at))
         self._skimmer = Skimmer(self.levels.shards[0].evaluator.dictionary)
         if begun is not None:
             self._carry_out(begun)
@@ -147,6 +150,8 @@ class InProcessDriver:
     def _hold(self, ops: Sequence[Op]) -> None:
         """Entries are carried out at once, between two batches."""
         self.levels.apply(ops, self.deployment.catalog)
+        if any(isinstance(op, AddStream | DropStream) for op in ops):
+            self._have_streams()
         if not self._lasts and any(isinstance(op, GraphOp) for op in ops):
             self._hand_out([block for shard in self.levels.shards for block in shard.said()], 0)
 
@@ -375,13 +380,20 @@ class InProcessDriver:
         merged = deployment.merged([outcome], dictionary.view())
         news = [outcome.news]
         if self._storing is not None:
-            about = {"instant": outcome.news.now, "offsets": begun.end, "version": begun.version}
+            about = {
+                "instant": outcome.news.now,
+                "moment": self._moment(),
+                "offsets": self._offsets(begun.end),
+                "version": begun.version,
+            }
             self._storing.write(begun.batch, outcome.changes, self.levels.store.dictionary, about)
         deployment.hand_out(begun.batch, merged, news, begun.content if self._lasts else None)
         self._log.commit(begun, outcome)
         self._batch = self._read = begun.batch
         self._at = begun.end
-        self._snapshot(self._offsets())
+        self._snapshot(self._offsets(begun.end))
+        if self._storing is not None:
+            self._storing.committed(begun.batch, deployment.snapshots)
         self._streams.commit(begun.end)
         deployment.done(begun.batch, news, len(merged))
 
@@ -389,10 +401,10 @@ class InProcessDriver:
         self._deliver(batch.blocks)
         self._told(batch)
 
-    def _offsets(self) -> dict[str, int]:
+    def _offsets(self, at: Offsets) -> dict[str, int]:
         """How far each stream was read, in its own measure."""
         streams = self.deployment.streams
-        read = {source.iri: self._at.get(key_of(n, source), {}) for n, source in streams.items()}
+        read = {source.iri: at.get(key_of(n, source), {}) for n, source in streams.items()}
         return {iri: int(at.get("pieces", 0)) for iri, at in read.items()} | dict(self._direct)
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -459,6 +471,8 @@ class InProcessDriver:
         with self.lock:
             self._closed = True
             self._streams.close()
+            if self._storing is not None:
+                self._storing.close()
             self.deployment.close()
             if not self._lasts:
                 shutil.rmtree(self.folder, ignore_errors=True)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from kelda.lang import parse
 from kelda.lang.algebra import Query, Report
 from kelda.lang.params import term_from_text
+from kelda.plan.view import as_view
 from kelda.rdf import wire
 
 DEFAULT = "default"  # the name of the default graph, where a stream is absorbed into it
@@ -42,14 +43,17 @@ class QuerySpec:
     output: str | None = None  # rstream, istream, dstream, changes; None: what the query says
     base: str | None = None  # what relative IRIs stand against; None: what the query says
     report: Report | None = None  # when it reports; None: as its dialect and text say
+    view: bool = False  # whether its solutions are the triples that it makes, each once
 
 
 def parse_spec(spec: QuerySpec) -> Query:
     """The query of a specification, with its parameters bound."""
     if not spec.params:
-        return _parsed(spec.text, spec.dialect, spec.base)
-    params = {name: term_from_text(text) for name, text in spec.params.items()}
-    return parse(spec.text, dialect=spec.dialect, base=spec.base, params=params)
+        query = _parsed(spec.text, spec.dialect, spec.base)
+    else:
+        params = {name: term_from_text(text) for name, text in spec.params.items()}
+        query = parse(spec.text, dialect=spec.dialect, base=spec.base, params=params)
+    return as_view(query) if spec.view else query
 
 
 @lru_cache(maxsize=64)

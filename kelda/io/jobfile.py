@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -36,8 +37,11 @@ from kelda.io.toml_tables import (
     Table,
     duration,
     flag,
+    graph,
     instant,
     iri,
+    iris,
+    keeping,
     mapping,
     one_of,
     size,
@@ -72,6 +76,7 @@ class EngineSettings:
     memory_limit: int | None = None
     strict: bool = False
     rejects: Path | None = None
+    keep: int | timedelta | None = None  # snapshots, or the time of them; None: as many as by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +140,7 @@ def _engine(table: Table, folder: Path) -> EngineSettings:
         memory_limit=table.get("memory_limit", size),
         strict=table.get("strict", flag, False),
         rejects=table.get("rejects", path),
+        keep=table.get("keep", keeping),
     )
     if settings.runner != "spark":
         for key in ("master", "shards", "balance"):
@@ -160,7 +166,11 @@ def _stream(table: Table, folder: Path) -> StreamSource | None:
         idle_ms=table.get("idle", duration),
         rate=table.get("rate", whole_number(1)),
         max_record=table.get("max_record", size),
+        absorb=table.get("absorb", graph),
+        predicates=table.get("predicates", iris),
     )
+    if "predicates" in table and "absorb" not in table:
+        table.wrong("predicates", 'they tell what is absorbed: say into which graph, absorb = "http://…"')
     table.done()
     if named is None or source is None:
         return None
@@ -195,7 +205,7 @@ def _check_together(
 
 
 def _graph(table: Table, folder: Path) -> JobGraph | None:
-    file, graph = table.need("file", partial(_file, folder)), table.get("graph", iri)
+    file, named = table.need("file", partial(_file, folder)), table.get("graph", iri)
     format = table.get("format", text)
     table.done()
     if file is None:
@@ -204,7 +214,7 @@ def _graph(table: Table, folder: Path) -> JobGraph | None:
         graph_format(file, format)
     except KeldaError as error:
         table.wrong("file" if format is None else "format", str(error))
-    return JobGraph(str(file), graph, format)
+    return JobGraph(str(file), named, format)
 
 
 # ------------------------------------------------------------------------------------ [[query]]
@@ -248,8 +258,6 @@ def _query(table: Table, folder: Path) -> tuple[JobQuery, A.Query] | None:
             output=output,
             base=base,
         )
-        if not algebra.windows:
-            raise UsageError("it has no window, so it is asked once: `kelda query` is for that, not a job")
     except KeldaError as error:
         where = "in the query, " if isinstance(error, QueryError) else ""
         table.wrong("file" if file is not None else "text", f"{where}{error}")

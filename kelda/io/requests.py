@@ -21,6 +21,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,6 +29,7 @@ from kelda.durable import replace_file, sync
 from kelda.errors import EnvironmentProblem, KeldaError, UsageError
 from kelda.io.job import QuerySpec, parse_spec
 from kelda.io.query_files import undeclared_streams
+from kelda.io.results import as_plain
 from kelda.kept import writing
 from kelda.lang.params import term_from_text
 
@@ -148,6 +150,8 @@ class Served(Protocol):
     def figures(self) -> Any: ...
     @property
     def register(self) -> Callable[..., object]: ...
+    @property
+    def query(self) -> Callable[..., Any]: ...
     def update(self, text: str, *, base: str | None = None) -> None: ...
 
 
@@ -227,6 +231,8 @@ def carry_out(engine: Served, what: str, about: Mapping[str, Any], *, again: boo
     match what:
         case "list":
             return listed(engine)
+        case "ask":
+            return as_plain(_asked(engine, QuerySpec(**about["query"]), about["snapshot"], about["time"]))
         case "add":
             return _add(engine, QuerySpec(**about["query"]), about["sink"], again)
         case "update":
@@ -248,6 +254,17 @@ def carry_out(engine: Served, what: str, about: Mapping[str, Any], *, again: boo
             {"drop": found.stop, "pause": found.pause, "resume": found.resume}[what]()
             return name
     raise UsageError(f"the job runs with a version of Kelda that does not know '{what}'")
+
+
+def _asked(engine: Served, spec: QuerySpec, snapshot: int | None, time: int | None) -> Any:
+    params = {name: term_from_text(text) for name, text in spec.params.items()}
+    at = snapshot if time is None else datetime_at(time)
+    return engine.query(spec.text, params=params or None, base=spec.base, at=at)
+
+
+def datetime_at(ms: int) -> datetime:
+    """The time so many milliseconds after the beginning of 1970."""
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=ms)
 
 
 def _add(engine: Served, spec: QuerySpec, sink: str | None, again: bool) -> str:

@@ -13,7 +13,7 @@ import difflib
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar, overload
@@ -189,6 +189,27 @@ def iri(value: object) -> str:
     if not values.is_absolute_iri(text(value)):
         raise UsageError(f"it is an absolute IRI such as http://example.org/s, not {_shown(value)}")
     return text(value)
+
+
+def iris(value: object) -> tuple[str, ...]:
+    """A list of absolute IRIs, one at least."""
+    if not isinstance(value, list) or not value:
+        raise UsageError(f'it is a list such as ["http://example.org/p"], not {_shown(value)}')
+    return tuple(map(iri, value))
+
+
+def graph(value: object) -> str:
+    """The IRI of a graph, or "default"."""
+    return values.graph_name(text(value))
+
+
+def keeping(value: object) -> int | timedelta:
+    """How many snapshots are kept, or those of which time."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return values.at_least_one(value)
+    if not isinstance(value, str):
+        raise UsageError(f'it is a number of snapshots or a duration such as "1h", not {_shown(value)}')
+    return values.keeping(value)
 
 
 def duration(value: object) -> int:

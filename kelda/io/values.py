@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from fractions import Fraction
 
 from kelda.errors import UsageError
@@ -51,6 +52,36 @@ def duration(text: str) -> int:
     return int(total)
 
 
+def keeping(text: str) -> int | timedelta:
+    """How many snapshots are kept, or those of which time.
+
+    >>> keeping("10"), keeping("1h")
+    (10, datetime.timedelta(seconds=3600))
+    """
+    if is_whole(text):
+        return at_least_one(int(text))
+    return timedelta(milliseconds=duration(text))
+
+
+def at_least_one(snapshots: int) -> int:
+    """So many of them."""
+    if snapshots < 1:
+        raise UsageError(f"{snapshots} snapshots cannot be kept: there is always the last one")
+    return snapshots
+
+
+def graph_name(text: str) -> str:
+    """The IRI of a graph, or `default`.
+
+    >>> graph_name("<http://ex/g>"), graph_name("default")
+    ('http://ex/g', 'default')
+    """
+    name = text.removeprefix("<").removesuffix(">")
+    if name != "default" and not is_absolute_iri(name):
+        raise UsageError(f"'{text}' is no graph: write an absolute IRI, or default for the default graph")
+    return name
+
+
 def size(text: str) -> int:
     """Bytes of `1000`, `64kB`, `16MB` or `1GB`; powers of 1000, or with an i (`64KiB`) of 1024.
 
@@ -75,10 +106,19 @@ def instant(text: str) -> int:
     """
     from kelda.rdf.times import iso_to_ms
 
-    ms = int(text) if _INTEGER.fullmatch(text.strip()) else iso_to_ms(text)
+    ms = int(text) if is_whole(text) else iso_to_ms(text)
     if ms is None:
         raise UsageError(f"'{text}' is not a time; write milliseconds since 1970 or 2026-05-01T12:00:00Z")
     return ms
+
+
+def is_whole(text: str) -> bool:
+    """Whether it is a whole number.
+
+    >>> is_whole("12"), is_whole("12s")
+    (True, False)
+    """
+    return _INTEGER.fullmatch(text.strip()) is not None
 
 
 def term_text(value: str) -> str:

@@ -51,7 +51,13 @@ class Declared:
     @property
     def kept(self) -> set[str]:
         """The graphs that queries feed."""
-        return {s.absorb for s in self.streams.values() if s.path.startswith(FED) and s.absorb is not None}
+        return set(self.feeders)
+
+    @property
+    def feeders(self) -> dict[str, str]:
+        """The graphs that queries feed, with the names of these."""
+        fed = [s for s in self.streams.values() if s.path.startswith(FED)]
+        return {s.absorb: s.path.removeprefix(FED) for s in fed if s.absorb is not None}
 
     def fed_by(self, query: str) -> list[tuple[int, StreamSource]]:
         """The streams whose elements are the answers of a query, with their numbers."""

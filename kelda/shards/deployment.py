@@ -23,16 +23,20 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
+from pyoxigraph import NamedNode
+
 from kelda.ask.prepared import PreparedAsk
 from kelda.ask.updating.loading import from_files
 from kelda.durable import sync
 from kelda.engine.answer import Answer
 from kelda.engine.block import Block
 from kelda.engine.clock import FOREVER
+from kelda.engine.feed import check_feed
 from kelda.engine.oneshot import Result
+from kelda.engine.report import output_of
 from kelda.engine.stopped import Stopped
 from kelda.errors import InputError, UsageError
-from kelda.io.job import QuerySpec, StreamSource
+from kelda.io.job import QuerySpec, StreamSource, parse_spec
 from kelda.io.sinks.sink import Sink
 from kelda.io.sources import check_source
 from kelda.io.sources.address import absolute
@@ -40,6 +44,7 @@ from kelda.kept import writing
 from kelda.lang import algebra as A
 from kelda.lang import parse_update
 from kelda.lang.update import Load as LoadDocument
+from kelda.plan.stored_reads import stored_reads
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject
 from kelda.rdf.graphs import graph_format
@@ -50,6 +55,7 @@ from kelda.shards.catalog import (
     CatalogFolder,
     Drop,
     DropGraph,
+    DropStream,
     Load,
     Op,
     Pause,
@@ -58,6 +64,7 @@ from kelda.shards.catalog import (
     Update,
 )
 from kelda.shards.checkpoint import Checkpoint
+from kelda.shards.feeding import GRAPH, feed_of
 from kelda.shards.figures import Figures
 from kelda.shards.merge import Merged, merge
 from kelda.shards.outlets import Outlets
@@ -66,7 +73,7 @@ from kelda.shards.registrations import Registrations
 from kelda.shards.setup import Setup
 from kelda.shards.shard import News, Outcome
 from kelda.shards.snapshots import DEFAULT_KEEP, Keep, Snapshots
-from kelda.shards.trial import Trial
+from kelda.shards.trial import Scratch, Trial
 from kelda.store.store import Store
 from kelda.store.view import View
 
@@ -126,15 +133,18 @@ class Deployment:
         entered: Callable[[], None] = lambda: None,
         keep: Keep = DEFAULT_KEEP,
         moment: Callable[[], int] | None = None,
+        store: Store | None = None,
     ) -> None:
         """`folder` is that of the checkpoint, or one that goes with this process. `keep` tells which
-        snapshots are kept, `moment` up to which all that is stored may be seen."""
+        snapshots are kept, `moment` up to which all that is stored may be seen, `store` what is stored
+        already, where queries are not tried on the evaluators that run."""
         self.snapshots = Snapshots(keep)
-        self._moment = (lambda: FOREVER - 1) if moment is None else moment
+        self._moment = self._last_moment if moment is None else moment
         self.setup, self.checkpoint, self.folder, self._take = setup, checkpoint, folder, take
         self.id = checkpoint.id if checkpoint is not None else uuid.uuid4().hex
         self.balancer = balancer(balance, setup.shards)
-        self.planner = Planner(setup, self.balancer, trial) if trial else Planner(setup, self.balancer)
+        trial = trial or Scratch(setup, lambda: self.registrations.begun, store)
+        self.planner = Planner(setup, self.balancer, trial)
         self.catalog: Catalog = Catalog() if checkpoint is None else CatalogFolder(folder / "catalog")
         self.registrations = Registrations(
             self.catalog,
@@ -271,6 +281,11 @@ class Deployment:
         """Ask a one-shot query of the stored graphs as they are now, or were at a snapshot or a time."""
         return prepared.answer(self.view(at))
 
+    def _last_moment(self) -> int:
+        """That of the last snapshot; before there is one, all that is stored is seen."""
+        kept = self.snapshots.all()
+        return kept[-1].moment if kept else FOREVER - 1
+
     def view(self, at: int | datetime | None = None) -> View:
         """The stored graphs as they are now, or were at a snapshot or a time."""
         if at is None:
@@ -294,10 +309,31 @@ class Deployment:
     def register(self, spec: QuerySpec, *, sink: str | None = None) -> None:
         """Add a query, from the next batch on. Its answers go to `sink`, or to whoever takes batches."""
         with self._trying():
+            if sink is not None and sink.startswith(GRAPH):
+                self._register_feeding(spec, sink)
+                return
             op = self.planner.plan(spec)
             if sink is not None:
                 self.outlets.check(sink, spec)
             self.enter(replace(op, sink=sink))
+
+    def _register_feeding(self, spec: QuerySpec, sink: str) -> None:
+        """Add a query that feeds a stored graph, with the stream by which it does."""
+        graph, query = sink.removeprefix(GRAPH), parse_spec(spec)
+        output = output_of(query) if spec.output is None else A.Output(spec.output)
+        check_feed(spec.name, query, output)
+        declared = self.planner.declared
+        absorbed = [s.iri for s in declared.streams.values() if s.absorb == graph]
+        if absorbed:
+            raise UsageError(
+                f"<{graph}> is fed already, by <{absorbed[0]}>: what a query makes has a graph of its own"
+            )
+        if NamedNode(graph) in stored_reads(query):
+            raise UsageError(f"query {spec.name!r} reads <{graph}>, so it cannot feed it")
+        spec = replace(spec, view=output is A.Output.CHANGES)
+        source = in_full(feed_of(spec.name, graph))
+        op = self.planner.plan(spec)
+        self.enter(self.planner.declare(source), replace(op, sink=sink))
 
     def register_all(self, specs: Sequence[QuerySpec]) -> None:
         """Several at once, as one entry of the catalog."""
@@ -314,7 +350,9 @@ class Deployment:
     def drop(self, name: str) -> None:
         """Forget a query, from the next batch on."""
         with self.lock:
-            self.enter(Drop(self.known(name)))
+            self.known(name)
+            feeds = [s.iri for _, s in self.planner.declared.fed_by(name) if s.absorb is not None]
+            self.enter(Drop(name), *map(DropStream, feeds))
             self.stopped.pop(name, None)
 
     def pause(self, name: str, paused: bool = True) -> None:
@@ -369,6 +407,11 @@ class Deployment:
             self.late[stream] = self.late.get(stream, 0) + count
         self.memory = _together(n.memory for n in news)
         self._take(Batch(batch, merged, news, frozenset(self.outlets.sinks), content))
+
+    @property
+    def stood(self) -> int:
+        """The version of the catalog that holds for the batch that was taken last."""
+        return self._stood
 
     def done(self, batch: int, news: list[News], answers: int) -> None:
         """A batch was taken, with its answers handed out."""

@@ -17,6 +17,7 @@ import numpy as np
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Dictionary, Entries
 from kelda.shards.catalog import Catalog, Op, Register, RegisterMany
+from kelda.shards.feeding import fed_graph
 from kelda.shards.parcel import Part, version_of
 from kelda.shards.setup import Setup
 from kelda.shards.shard import News, Outcome, Shard
@@ -99,7 +100,10 @@ class Levels:
 
     def _grow(self, ops: Sequence[Op]) -> None:
         """Have all levels that entries ask for."""
-        highest = max((op.level for op in ops if isinstance(op, Register | RegisterMany)), default=0)
+        # What feeds a stored graph is heard by the level above, which stores it.
+        feeding = [op.level + 1 for op in ops if isinstance(op, Register) and fed_graph(op) is not None]
+        levels = [op.level for op in ops if isinstance(op, Register | RegisterMany)]
+        highest = max([*levels, *feeding], default=0)
         for level in range(len(self.shards), highest + 1):
             shard = Shard(self.number, self.setup, level, keeps=self._keeps, store=self.store)
             self.shards.append(shard)

@@ -76,6 +76,14 @@ class Part:
             return Rows(s, p, o, self.time())
         return Rows(*rows_of(self.size, self.heads, self.times, self.sent, self.s, self.p, self.o))
 
+    def graphs(self) -> Ids | None:
+        """The graph that each of `rows` is in, if none stands for several; None: all in the default graph."""
+        if self.g is None or self.sent is None:
+            return self.g
+        full = np.zeros(self.size, np.int64)
+        full[self.sent] = self.g
+        return full
+
     def check(self) -> None:
         """Kernels go by these lengths, and look at nothing else."""
         rows = self.size if self.sent is None else len(self.sent)

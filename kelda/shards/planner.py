@@ -21,6 +21,7 @@ from kelda.lang.params import term_from_text
 from kelda.plan.narrow import MOST, Narrowing, narrowings
 from kelda.plan.partition import Partitioning, Spread, partition, streams_of
 from kelda.plan.rules.each_stream import reads_every_stream
+from kelda.plan.stored_reads import stored_reads
 from kelda.rdf.ids import DEFAULT_GRAPH
 from kelda.shards.balance import Balancer, Rotation
 from kelda.shards.catalog import (
@@ -80,8 +81,13 @@ class Planner:
         """The entry that declares a stream. `begun`: elements have come already."""
         if self.declared.knows(source.iri):
             raise UsageError(f"there is a stream <{source.iri}> already: drop it first, or take another name")
+        if source.absorb in self.declared.feeders and not source.path.startswith(FED):
+            raise UsageError(
+                f"<{source.absorb}> holds what the query {self.declared.feeders[source.absorb]!r} makes: "
+                f"<{source.iri}> cannot be absorbed into it"
+            )
         readers = [name for name, query in self._queries.items() if reads_every_stream(query)]
-        if begun and readers:
+        if begun and readers and not source.path.startswith(FED):
             raise UsageError(
                 f"stream <{source.iri}> comes too late for {', '.join(map(repr, readers))}, reading every "
                 "stream: declare all streams before elements come, or drop these queries and register "
@@ -158,6 +164,10 @@ class Planner:
                     raise UsageError(
                         f"<{stream.iri}> is fed by the query {feeder!r}: register that one first"
                     )
+                level = max(level, self.levels[feeder] + 1)
+        stored = stored_reads(query)
+        for graph, feeder in self.declared.feeders.items():
+            if NamedNode(graph) in stored and feeder in self.levels:
                 level = max(level, self.levels[feeder] + 1)
         return level
 

@@ -45,6 +45,7 @@ from kelda.shards.catalog import (
     Warm,
 )
 from kelda.shards.declared import FED, Declared, absorb_of
+from kelda.shards.feeding import signed
 from kelda.shards.graphs import carry_out
 from kelda.shards.parcel import Part, unpack
 from kelda.shards.planner import read_values
@@ -319,7 +320,10 @@ class Shard:
             answers = [a for a in answers if a.query not in self._warming]
         put = {}
         for step, since in self._taken:
-            self._spans[self._next] = (self.version, self.keeper.span(step))
+            span = self.keeper.span(step)
+            if not self._spans and not self.keeper.needs(span):
+                continue
+            self._spans[self._next] = (self.version, span)
             put[self._next] = pack_step(*self.keeper.rest(step, since), evaluator.dictionary)
             self._next += 1
         self._taken.clear()
@@ -383,11 +387,15 @@ class Shard:
 
     def said(self) -> list[Block]:
         """What live queries have said to updates."""
-        return self._blocks() if self._live else []
+        return self._as_blocks([])
 
     def _blocks(self) -> list[Block]:
         """What has become complete, as columns."""
-        batches, blocks = [*self._live, *self.evaluator.advance()], list[Block]()
+        return self._as_blocks(self.evaluator.advance())
+
+    def _as_blocks(self, batches: list[Batch]) -> list[Block]:
+        """What live queries have said to updates, then more."""
+        batches, blocks = [*self._live, *batches], list[Block]()
         self._live = []
         if not self.keeps:
             self.evaluator.made = []  # nobody makes it last
@@ -447,6 +455,8 @@ class Shard:
             return
         if part.size:
             s, p, o, times, stands_for = part.rows()
+            if stream in streams.absorbing and self.declared.streams[part.stream].path.startswith(FED):
+                s, p, o = signed(s, p, o, part.graphs())
             streams.take(stream, s, p, o, times, part.events, stands_for)
         if part.heartbeat is not None:
             streams.promise(stream, part.heartbeat)

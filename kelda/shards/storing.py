@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,10 @@ import numpy as np
 
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.keyset import KeySet
+from kelda.shards.snapshots import Snapshots
 from kelda.store.changes import Changes
+from kelda.store.compaction import Compaction, moment_of
+from kelda.store.moments import NEVER
 from kelda.store.store import Store
 from kelda.store.truth import Truth
 
@@ -25,11 +29,18 @@ def opened(folder: Path, until: int) -> Store:
     return store
 
 
+def note(about: Mapping[int, dict[str, Any]], snapshots: Snapshots) -> None:
+    """Have the snapshots that files know about."""
+    for number, told in sorted(about.items()):
+        snapshots.take(number, told["instant"], told.get("offsets", {}), moment_of(told))
+
+
 class Storing:
-    """Writes what batches change. One process does."""
+    """Writes what batches change, and puts files together in the background. One process does."""
 
     def __init__(self, folder: Path) -> None:
         self._truth = Truth(folder / FOLDER)
+        self._compaction = Compaction(self._truth)
         self._known = KeySet()  # ids whose terms are written
 
     def take_up(self, until: int, store: Store) -> None:
@@ -39,10 +50,25 @@ class Storing:
         if len(ids):
             self._known.add(ids)
 
+    def remember(self, snapshots: Snapshots) -> None:
+        """Have the snapshots of an earlier run, as far as they are to be kept."""
+        for quads, _ in self._truth.opened():
+            note(quads.label.about, snapshots)
+
     def write(self, batch: int, changes: Changes, terms: Dictionary, about: dict[str, Any]) -> None:
-        """Make the changes of a batch last; `terms` knows theirs."""
-        ids = np.unique(np.concatenate(changes.columns[:4]))
-        fresh = ids[(ids > 0) & ~self._known.holds(ids)] if len(ids) else ids
-        self._truth.write(batch, changes, terms.entries_of(fresh), about=about)
-        if len(fresh):
-            self._known.add(fresh)
+        """Make the changes of a batch last; `terms` knows theirs. `about` tells its `instant`, the `moment`
+        up to which a snapshot sees, and the `version` of the catalog that held."""
+        ids = np.concatenate(changes.columns[:4])
+        ids = ids[ids > 0]  # others are in no dictionary
+        fresh = terms.entries_of(ids[~self._known.holds(ids)])
+        self._truth.write(batch, changes, fresh, about=about)
+        self._known.add(fresh.ids)
+
+    def committed(self, batch: int, snapshots: Snapshots) -> None:
+        """A batch will not come again. What nobody can ask for any more may go, now or later."""
+        oldest = snapshots.oldest
+        self._compaction.start(batch, NEVER if oldest is None else oldest)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._compaction.close()

@@ -58,9 +58,11 @@ class Trial(Protocol):
 class Scratch:
     """An evaluator that is told of all streams, graphs and queries, and of no elements."""
 
-    def __init__(self, setup: Setup, begun: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, setup: Setup, begun: Callable[[], bool] = lambda: False, store: Store | None = None
+    ) -> None:
         """`begun`: shards have taken batches, and tell how the stored graphs change from there on."""
-        self._evaluator = setup.evaluator()
+        self._evaluator = setup.evaluator(store)
         self._begun = begun
 
     @property

@@ -16,10 +16,12 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kelda.durable import replace_file
+from kelda.engine.oneshot import Result
 from kelda.engine.stopped import Stopped
 from kelda.errors import KeldaError, UsageError
 from kelda.io.job import StreamSource
@@ -29,6 +31,7 @@ from kelda.io.sources.arriving import Arriving
 from kelda.io.sources.silence import Silence
 from kelda.io.sources.together import key_of
 from kelda.kept import reading, writing
+from kelda.lang import algebra as A
 from kelda.rdf import wire
 from kelda.rdf.event import Event
 from kelda.rdf.framing import guess_format
@@ -38,6 +41,8 @@ from kelda.shards.deployment import Batch, Deployment
 from kelda.shards.routing_file import RoutingFile
 from kelda.shards.setup import Setup
 from kelda.shards.shard import News, Outcome
+from kelda.shards.snapshots import DEFAULT_KEEP, Keep
+from kelda.shards.storing import FOLDER, Storing, opened
 from kelda.spark.client import TRIES, AtHost
 from kelda.spark.errors import explain
 from kelda.spark.host_wire import ToldGone, outcome_of
@@ -46,12 +51,14 @@ from kelda.spark.remote import Door
 from kelda.spark.run import Run
 from kelda.spark.session import session
 from kelda.spark.width import Width
+from kelda.store.moments import NEVER, seen_by
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FRAME = "dataframe:"
 CLOCKS = "clocks"  # in the checkpoint folder: how far a run came that has ended
+SETTLED = 60.0  # seconds that an update is waited for
 POLL = 0.1  # seconds between two looks at what Spark does
 
 
@@ -67,6 +74,7 @@ class SparkDriver:
         balance: str = "rotation",
         batch_events: int = 10_000,
         take: Callable[[Batch], None] = lambda batch: None,
+        keep: Keep = DEFAULT_KEEP,
     ) -> None:
         self.master, self.folder, self.batch_events = master, folder.absolute(), batch_events
         checkpoint = Checkpoint(folder, setup, "spark")
@@ -88,7 +96,13 @@ class SparkDriver:
             self._threads = ThreadPoolExecutor(1, thread_name_prefix="kelda-sync")
             self._done = threading.Condition()
             self._arriving = Arriving()
+            self._events: dict[str, int] = {}  # of each stream, that this run has read
             self._pieces: dict[str, int] = {}  # of each stream: how many have been answered
+            self.log.mend()
+            committed = self.run.last_commit()
+            store = opened(self.folder, committed)
+            self._storing = Storing(self.folder)
+            self._storing.take_up(committed, store)
             self.deployment = Deployment(
                 setup,
                 checkpoint,
@@ -97,7 +111,10 @@ class SparkDriver:
                 take=take,
                 last_read=self._last_read,
                 route=self._write_routing,
+                keep=keep,
+                store=store,
             )
+            self._storing.remember(self.deployment.snapshots)
             self._take_up()
         except BaseException:
             checkpoint.close()
@@ -105,7 +122,6 @@ class SparkDriver:
 
     def _take_up(self) -> None:
         """Go on where an earlier run was."""
-        self.log.mend()
         begun = self.log.begun()
         told = self.log.find(begun[-1], "catalog") if begun else None
         catalog, version = self.deployment.catalog, int(told["version"]) if told else 0
@@ -316,6 +332,20 @@ class SparkDriver:
     def running(self) -> bool:
         return self._query is not None
 
+    def settle(self) -> None:
+        """Until what was entered last holds, if batches are taken."""
+        version = self.deployment.catalog.version
+        if self._query is not None:
+            self._until(lambda: self.deployment.stood >= version or self._ended.is_set(), SETTLED)
+
+    def ask_on_spark(self, query: A.Query, at: int | datetime | None) -> Result:
+        """Ask a one-shot query as a job of Spark, over the files of the store."""
+        from kelda.spark.sql.store import SparkStore
+
+        moment = None if at is None else self.deployment.view(at).at
+        spark = session(self.master)
+        return SparkStore(spark, self.folder / FOLDER, at_moment=moment).query(query)
+
     def wait(self, timeout: float | None = None) -> bool:
         """Until all streams have ended; raises what went wrong. False if time ran out before."""
         return self._until(self._ended.is_set, timeout)
@@ -385,6 +415,7 @@ class SparkDriver:
             if not closed:
                 self._keep_clocks()
         finally:
+            self._storing.close()
             self.deployment.close()
 
     # -------------------------------------------------------------------- batches
@@ -408,12 +439,31 @@ class SparkDriver:
             if syncing is not None:
                 syncing.result()
             self._sync()  # what the tasks have kept, too
+        if outcomes:
+            self._store(batch, outcomes[0])
         deployment.hand_out(batch, merged, news, content)
         read = news[0].read if news else {}
         streams = deployment.streams
         self._hear(n for n in self._silences if n in streams and any(read.get(streams[n].iri, ())))
         deployment.done(batch, news, len(merged))
         self._note(batch, outcomes)
+
+    def _store(self, batch: int, outcome: Outcome) -> None:
+        """Make what a batch has changed in the stored graphs last, and show it to one-shot queries."""
+        store, changes = self.deployment.store, outcome.changes
+        for stream, (events, _) in outcome.news.read.items():
+            self._events[stream] = self._events.get(stream, 0) + events
+        now = min(outcome.news.reported, default=outcome.news.now)
+        last = int(changes.moment.max()) if len(changes) else NEVER
+        moment = seen_by(now, max(store.latest, last))
+        if len(changes):
+            assert outcome.entries is not None
+            store.dictionary.add_entries(outcome.entries)
+            about = {"instant": now, "moment": moment, "offsets": self._events, "version": outcome.version}
+            self._storing.write(batch, changes, store.dictionary, about)
+            store.apply(changes)
+        self.deployment.snapshots.take(batch, now, self._events, moment)
+        self._storing.committed(batch - 1, self.deployment.snapshots)
 
     def _note(self, batch: int, outcomes: Sequence[Outcome]) -> None:
         """A batch is done: who waits for it may look."""

@@ -39,6 +39,7 @@ from kelda.errors import UsageError
 from kelda.rdf import wire
 from kelda.shards.catalog import CatalogFolder
 from kelda.shards.levels import Levels
+from kelda.shards.storing import opened
 from kelda.spark.host_wire import ASKED, NEW, TICKET, ParcelsGone, Reply, Stamp, ToldGone
 from kelda.spark.run import Run
 from kelda.spark.sockets import accept, answer, listen
@@ -199,7 +200,9 @@ class _Served:
         try:
             loaded = {i: (version, zstandard.decompress(data)) for i, (version, data) in segments.items()}
             kept = None if memory is None else zstandard.decompress(memory)
-            shard = Levels.stand_up(self.number, self.run.setup, self.catalog, before[0], kept, loaded)
+            store = None if kept is None else opened(Path(self.run.folder), before[0])
+            setup, number = self.run.setup, self.number
+            shard = Levels.stand_up(number, setup, self.catalog, before[0], kept, loaded, store)
             self.shard, self._stamp = shard, before
         finally:
             self._rest()

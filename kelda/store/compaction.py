@@ -141,7 +141,7 @@ class Compaction:
                 batch: about
                 for label in labels
                 for batch, about in label.about.items()
-                if batch == last or _moment(about) >= keep_from
+                if batch == last or moment_of(about) >= keep_from
             }
             writer.put_on(Label(first, last, after, writer.content, terms, about, buckets))
 
@@ -150,7 +150,7 @@ class Compaction:
             raise _Stopped
 
 
-def _moment(about: dict[str, Any]) -> int:
+def moment_of(about: dict[str, Any]) -> int:
     """The last moment that a snapshot may have seen, by what is known about it."""
     instant: int = about.get("instant", NEVER)
     return about.get("moment", NEVER if instant == NEVER else of_instant(instant) + LAST)

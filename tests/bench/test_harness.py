@@ -98,7 +98,7 @@ def test_latency_is_counted_from_the_scheduled_time():
 def test_a_report_belongs_to_the_step_that_ends_with_it():
     """RSP-QL windows of 1 s, closing at 2000, 3000, …: the answers are there when that step is done."""
     ready = workload.made(workload.Load("tiny", ("hot",), "rspql", triples=2_001, loop="open"))
-    engine, _ = workload._engine(ready, workload.GraphStore())
+    engine, _ = workload._engine(ready, workload.store_of([]))
     came = []
     for number, step in enumerate(ready.steps):
         for piece in step:

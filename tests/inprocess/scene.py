@@ -1,9 +1,11 @@
-"""A small load with all that a checkpoint keeps: a file, a pushed stream, a graph, a query that feeds one."""
+"""A small load with all that a checkpoint keeps: a file, a pushed stream, graphs that are loaded, absorbed,
+updated and fed, queries over all of these."""
 
 from __future__ import annotations
 
 import os
 import random
+import re
 from pathlib import Path
 
 import kelda
@@ -18,7 +20,36 @@ SAID = "CONSTRUCT { ?x <x:said> ?v } { STREAM <x:a> [NOW] { ?x <x:p> ?v } }"
 HEARD = (
     "SELECT ?x ?y { STREAM <x:said> [RANGE 2s] { ?x <x:said> ?v } STREAM <x:b> [RANGE 9s] { ?y <x:q> ?v } }"
 )
-SINKS = {"pairs": "pairs.ndjson", "counted": "counted.csv", "said": "said.nq", "heard": "ndjson:{}/heard/"}
+BOTH = """SELECT ?x ?v ?before { STREAM <x:b> [RANGE 1s] { ?x <x:q> ?v }
+    GRAPH <x:absorbed> { ?before <x:p> ?v } GRAPH <x:made> { ?before <x:last> ?v } }"""
+LIVE = (
+    "SELECT ?x ?n { GRAPH <x:absorbed> { ?x <x:p> <x:v1> } ?x <x:kind> ?k GRAPH <x:made> { ?x <x:last> ?n } }"
+)
+MADE = "CONSTRUCT { ?x <x:last> ?v } { STREAM <x:a> [TRIPLES 3] { ?x <x:p> ?v } }"
+UPDATED = "SELECT ?i ?n { GRAPH <x:log> { ?i <x:count> ?n } }"
+SINKS = {
+    "pairs": "pairs.ndjson",
+    "counted": "counted.csv",
+    "said": "said.nq",
+    "heard": "ndjson:{}/heard/",
+    "made": "graph:x:made",
+    "both": "both.ndjson",
+    "live": "live.csv",
+    "updated": "updated.ndjson",
+}
+QUERIES = {
+    "pairs": PAIRS,
+    "counted": COUNTED,
+    "said": SAID,
+    "heard": HEARD,
+    "made": MADE,
+    "both": BOTH,
+    "live": LIVE,
+    "updated": UPDATED,
+}
+TIME = re.compile(r'"time": \d+, ')
+STORED = "stored"  # the file that tells what is stored at the end
+CONTENTS = "SELECT * { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }"
 
 
 def write(folder: Path) -> None:
@@ -32,34 +63,50 @@ def go_on(folder: Path, out: Path, *, checkpoint: bool = True) -> None:
     """From where it was to the end."""
     pushed = [f"{700 * i}\t<x:m{i % 3}> <x:q> <x:v{i % 3}> .\n" for i in range(1, 16)]
     with kelda.connect(checkpoint=out / "checkpoint" if checkpoint else None, batch_events=6) as engine:
-        engine.stream("x:a", str(folder / "a.tsnt"))
+        engine.stream("x:a", str(folder / "a.tsnt"), absorb="x:absorbed", predicates=["x:p"])
         b = engine.stream("x:b", format="tsnt")
         engine.stream("x:said", "query:said")
         known = {query.name for query in engine.queries}
         if not known:
             engine.load(folder / "kinds.ttl")
-        for name, text in {"pairs": PAIRS, "counted": COUNTED, "said": SAID, "heard": HEARD}.items():
+        for name, text in QUERIES.items():
             if name not in known:
-                engine.register(text, name, sink=_sink(name, out))
+                output = "changes" if name == "made" else None
+                engine.register(text, name, output=output, sink=_sink(name, out))
         engine.start()
         for i in range(b.pushed, len(pushed)):
+            if i % 3 == 0:
+                count_up(engine, i)
             b.push(pushed[i])
         b.end()
         assert engine.wait(60)
+        rows = engine.query(CONTENTS).rows  # type: ignore[union-attr]
+        (out / STORED).write_text("".join(sorted(f"{sorted(row.items())}\n" for row in rows)))
+
+
+def count_up(engine: kelda.Engine, i: int) -> None:
+    """An update that says how many there were; one that was carried out before is not asked for again."""
+    if not engine.query(f"ASK {{ GRAPH <x:log> {{ <x:u{i}> ?p ?n }} }}"):
+        counted = "SELECT (COUNT(*) AS ?n) { GRAPH <x:log> { ?u <x:count> ?m } }"
+        engine.update(f"INSERT {{ GRAPH <x:log> {{ <x:u{i}> <x:count> ?n }} }} WHERE {{ {counted} }}")
 
 
 def _sink(name: str, out: Path) -> str:
     sink = SINKS[name]
+    if sink.startswith("graph:"):
+        return sink
     return sink.format(out) if "{}" in sink else str(out / sink)
 
 
 def answers(out: Path) -> dict[str, list[str]]:
-    """What lies in the sinks, in no order."""
-    found = {}
-    for name in SINKS:
+    """What lies in the sinks, in no order, and what is stored. When an update was seen depends on when the
+    process came to it."""
+    found = {STORED: (out / STORED).read_text().splitlines()}
+    for name in SINKS.keys() - {"made"}:
         path = Path(_sink(name, out).removeprefix("ndjson:"))
         files = sorted(path.glob("[0-9]*")) if path.is_dir() else [path] if path.exists() else []
-        found[name] = sorted(line for file in files for line in file.read_text().splitlines())
+        lines = (line for file in files for line in file.read_text().splitlines())
+        found[name] = sorted(TIME.sub("", line) if name == "updated" else line for line in lines)
     return found
 
 

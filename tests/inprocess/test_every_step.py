@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from kelda.inprocess import log
+from kelda.store import compaction
+from kelda.store.check import check
 from tests.inprocess import scene
 
 STRIDE = 1 if "KELDA_CASES" in os.environ else 29  # steps from one death to the next
@@ -16,8 +18,9 @@ STRIDE = 1 if "KELDA_CASES" in os.environ else 29  # steps from one death to the
 
 @pytest.fixture(autouse=True)
 def few_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log is put together every few batches."""
+    """The log and the store are put together every few batches."""
     monkeypatch.setattr(log, "MOST_FILES", 3)
+    monkeypatch.setattr(compaction, "MOST_FILES", 3)
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +47,12 @@ def test_any_step_may_be_the_last(folder: Path, wanted: dict[str, list[str]], tm
         out.mkdir()
         if not scene.until_step(folder, out, step, seed=step):
             break
+        assert _findings(out) == [], f"killed at step {step}"
         scene.until_step(folder, out, 40, seed=step)  # and once more, soon after
+        assert _findings(out) == [], f"killed at step {step}, then at 40"
         scene.go_on(folder, out)
         assert scene.answers(out) == wanted, f"killed at step {step}"
+        assert _findings(out) == [], f"after it was killed at step {step}"
         step += STRIDE
     assert step > 200, "so many steps there are, at the least"
 
@@ -98,6 +104,12 @@ def test_files_that_are_lost_or_cut_are_named(
             else:
                 assert scene.answers(out) == wanted, f"{file} {damage}"
     assert refused
+
+
+def _findings(out: Path) -> list[str]:
+    """What is wrong with the store, if there is one yet."""
+    store = out / "checkpoint" / "store"
+    return check(store) if (store / "quads").is_dir() and (store / "terms").is_dir() else []
 
 
 def _damage(path: Path, damage: str) -> None:

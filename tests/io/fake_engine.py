@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -145,6 +146,8 @@ class FakeWorld:
         if checkpoint is None:
             return FakeEngine()
         checkpoint.mkdir(exist_ok=True)
+        setup = {"driver": "inprocess", "t0": 0, "shards": 1, "by_definition": False}
+        (checkpoint / "kelda.json").write_text(json.dumps({"setup": setup}))
         hold = Hold(checkpoint)
         engine = self.engines.setdefault(checkpoint, FakeEngine())
         engine.hold = hold

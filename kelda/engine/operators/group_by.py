@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kelda.engine.clock import NEVER
 from kelda.engine.deltas import Deltas, Ids
 from kelda.engine.operators.aggregates.count_rows import CountRows
 from kelda.engine.operators.aggregates.runs import Members, Runs, runs_of
@@ -27,7 +28,7 @@ from kelda.rdf.dictionary import Dictionary
 class GroupBy:
     """The operator. `columns` are the keys and the aggregates' names."""
 
-    origin = -(2**62)
+    origin = NEVER
     """The time of `initial`."""
 
     def __init__(

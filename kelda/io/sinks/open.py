@@ -22,6 +22,8 @@ from kelda.io.sinks.folder import FolderSink
 from kelda.io.sinks.null import NullSink
 from kelda.io.sinks.sink import Existing, Sink
 from kelda.io.sinks.stream import StreamSink
+from kelda.io.values import is_absolute_iri
+from kelda.lang.algebra import Form
 
 BY_SUFFIX = {
     ".ndjson": "ndjson",
@@ -34,7 +36,7 @@ BY_SUFFIX = {
     ".parquet": "parquet",
 }
 FORMATS = ("ndjson", "csv", "nquads", "messages", "parquet")
-KINDS = ("console", "null", "stream", *FORMATS)
+KINDS = ("console", "null", "stream", "graph", *FORMATS)
 
 
 def open_sink(
@@ -56,6 +58,7 @@ def open_sink(
     | `FORMAT:FILE` | `ndjson`, `csv`, `nquads`, `messages` |
     | `FORMAT:FOLDER/` | a file a batch; `parquet:FOLDER` always is |
     | `stream:FOLDER` | for another query to read |
+    | `graph:IRI` | facts of a stored graph: only of a query that an engine has |
     | `null` | nowhere |
 
     `shape` (`shape_of` the parsed query) tells the columns and lets mistakes be found now; without it the
@@ -68,6 +71,8 @@ def open_sink(
         return NullSink()
     if kind == "console":
         return ConsoleSink(query=query, shape=shape, style=path or "table", ledger=ledger, run=run)
+    if kind == "graph":
+        raise UsageError(f"{spec}: a stored graph is fed by a query of the engine that holds it")
     if existing not in ("refuse", "append", "overwrite"):
         raise UsageError(f"existing is 'refuse', 'append' or 'overwrite', not '{existing}'")
     where = Path(path).expanduser()
@@ -111,7 +116,7 @@ def _parse(spec: str) -> tuple[str, str]:
     guessed = BY_SUFFIX.get(Path(spec.rstrip("/")).suffix.lower())
     if guessed is None:
         raise UsageError(
-            f"cannot tell what kind of sink '{spec}' is; there are console, null, stream:FOLDER, "
+            f"cannot tell what kind of sink '{spec}' is; there are console, null, stream:FOLDER, graph:IRI, "
             f"{', '.join(f'{name}:PATH' for name in FORMATS)}, and files called *{', *'.join(BY_SUFFIX)}"
         )
     return guessed, spec
@@ -124,8 +129,17 @@ def check_sink(spec: str, *, query: str, shape: Shape, time_predicate: str = TIM
         check_style(path or "table")
     elif kind == "stream":
         sign_of_events(query, shape)
+    elif kind == "graph":
+        _check_graph(query, shape, path)
     elif kind != "null":
         format_of(kind, query, shape, time_predicate)
+
+
+def _check_graph(query: str, shape: Shape, iri: str) -> None:
+    if shape.form is not Form.CONSTRUCT:
+        raise UsageError(f"query '{query}' makes no triples: a stored graph is fed by a CONSTRUCT query")
+    if not is_absolute_iri(iri):
+        raise UsageError(f"'{iri}' is not an absolute IRI: write graph:http://example.org/g")
 
 
 def beside(spec: str, folder: Path) -> str:
@@ -137,7 +151,7 @@ def beside(spec: str, folder: Path) -> str:
     ('/data/answers.ndjson', 'console')
     """
     kind, path = _parse(spec)
-    if kind in ("console", "null"):
+    if kind in ("console", "null", "graph"):
         return spec
     full = str((folder / Path(path).expanduser()).absolute()) + "/" * path.endswith("/")
     return f"{kind}:{full}" if spec != path else full
