@@ -28,7 +28,7 @@ from tests.spark.store_files import Change, StoreWriter
 
 pytestmark = pytest.mark.spark
 
-CASES = int(os.environ.get("KELDA_CASES", "24"))
+CASES = int(os.environ.get("KELDA_CASES", "16"))
 EX = "http://ex/"
 NOW = 1_000
 
