@@ -49,6 +49,7 @@ from kelda.shards.snapshots import DEFAULT_KEEP, Keep
 from kelda.shards.storing import Storing, opened
 from kelda.store.moments import seen_by
 
+SETTLED = 60.0  # seconds that an update is waited for
 PAUSE = 0.01  # seconds between two looks at streams that have nothing
 
 
@@ -448,7 +449,10 @@ class InProcessDriver:
             raise self._failure
 
     def settle(self) -> None:
-        """Entries hold at once."""
+        """Entries hold at once; one-shot queries see them when all levels have come so far."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            latest = self.levels.store.latest
+            self._until(lambda: self._moment() >= latest, SETTLED)
 
     def ask_on_spark(self, query: A.Query, at: int | datetime | None) -> Result:
         """Refused."""

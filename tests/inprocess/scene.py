@@ -74,6 +74,7 @@ def go_on(folder: Path, out: Path, *, checkpoint: bool = True) -> None:
                 output = "changes" if name == "made" else None
                 engine.register(text, name, output=output, sink=_sink(name, out))
         engine.start()
+        assert engine.flush(60)  # until queries see all that an earlier run has updated
         for i in range(b.pushed, len(pushed)):
             if i % 3 == 0:
                 count_up(engine, i)
