@@ -25,6 +25,12 @@ def opened(folder: Path, until: int) -> Store:
     return store
 
 
+def told(folder: Path, until: int) -> list[tuple[int, dict[str, Any]]]:
+    """What was told about batches up to one, when they were written; those that changed nothing are left out."""
+    labels = [pair.quads.label for pair in Truth(folder / FOLDER).opened(until)]
+    return [(batch, about) for label in labels for batch, about in label.about.items() if batch <= until]
+
+
 class Storing:
     """Writes what batches change. One process does."""
 
@@ -40,9 +46,10 @@ class Storing:
             self._known.add(ids)
 
     def write(self, batch: int, changes: Changes, terms: Dictionary, about: dict[str, Any]) -> None:
-        """Make the changes of a batch last; `terms` knows theirs."""
+        """Make the changes of a batch last; `terms` knows theirs. The first is written whether or not it has
+        any: it is the oldest that can be asked for."""
         ids = np.unique(np.concatenate(changes.columns[:4]))
         fresh = ids[(ids > 0) & ~self._known.holds(ids)] if len(ids) else ids
-        self._truth.write(batch, changes, terms.entries_of(fresh), about=about)
+        self._truth.write(batch, changes, terms.entries_of(fresh), about=about, always=batch == 0)
         if len(fresh):
             self._known.add(fresh)
