@@ -204,6 +204,7 @@ def stand_up(
                 evaluator.dictionary.add_entries(segment.entries)
             evaluator.retake(segment.until, segment.rows)
             retaken(segment)
-    evaluator.retake(memory.input.now, {})
+    if memory.input.now != NEVER:  # else no step was taken, and live queries have said nothing yet
+        evaluator.retake(memory.input.now, {})
     evaluator.input.restore(memory.input)
     evaluator.registry.restore(memory.queries)
