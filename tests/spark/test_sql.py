@@ -28,7 +28,7 @@ from tests.spark.store_files import Change, StoreWriter
 
 pytestmark = pytest.mark.spark
 
-CASES = int(os.environ.get("KELDA_CASES", "24"))
+CASES = int(os.environ.get("KELDA_CASES", "16"))
 EX = "http://ex/"
 NOW = 1_000
 
@@ -171,6 +171,13 @@ def test_only_terms_that_are_looked_at_are_read(people: Path, monkeypatch: pytes
     assert row["n"].startswith(f'"{expected}"') and reads == []
     asked(people, "SELECT ?n { :p1 :name ?n FILTER(STRLEN(?n) > 3) }")
     assert reads == [1, 1]
+
+
+def test_a_bare_variable_as_condition(people: Path) -> None:
+    """Of a number its id tells whether it is true, of a long text the text."""
+    assert len(rows(asked(people, "SELECT ?a { ?a :age ?x FILTER(?x) }"))) == 99
+    assert len(rows(asked(people, "SELECT ?a { ?a :name ?x FILTER(?x) }"))) == 100
+    assert len(rows(asked(people, "SELECT ?a { ?a :knows ?x FILTER(?x) }"))) == 0
 
 
 def test_order_and_slices(people: Path) -> None:

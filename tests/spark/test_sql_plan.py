@@ -10,8 +10,10 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kelda.errors import UsageError
 from kelda.lang import parse
+from kelda.lang.walk import transform
 from kelda.rdf.ids import encode
 from kelda.spark.sql.conjunction import Star, conjunction
+from kelda.spark.sql.evaluated import by_identity, looked_at
 from kelda.spark.sql.explain import explained
 from kelda.spark.sql.facts import Wanted, read_facts
 from kelda.spark.sql.files import store_files
@@ -53,6 +55,24 @@ def test_conditions_go_to_the_star_that_binds_what_they_look_at() -> None:
         ("s", 1, 1),
         ("t", 1, 1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "terms"),
+    [
+        ("?x", ("x",)),
+        ("?x < ?y", ("x", "y")),
+        ("BOUND(?x) && ?y = :a", ()),
+        ("?x != :a || ?y IN (:a, :b)", ()),
+        ("?x IN (:a, 1)", ("x",)),
+        ("sameTerm(?x, ?y)", ()),
+        ("sameTerm(STR(?x), ?y)", ("x", "y")),
+    ],
+)
+def test_terms_are_termswhere_ids_do_not_tell(condition: str, terms: tuple[str, ...]) -> None:
+    query = parse(f"PREFIX : <{EX}> SELECT * {{ ?x :p ?y FILTER({condition}) }}")
+    whole = query.pattern.pattern.condition  # type: ignore[attr-defined]
+    assert looked_at(transform(whole, by_identity), ("x", "y")) == terms
 
 
 def test_explain_tells_stars_joins_and_filters() -> None:

@@ -37,10 +37,10 @@ class Setting:
 
 
 def looked_at(expr: A.Expr, columns: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns whose terms an expression may have to look at: not those that are only handed on, compared
-    with IRIs, or asked whether they are bound."""
+    """The columns whose terms an expression may have to look at: not those that are only compared with IRIs,
+    or asked whether they are bound."""
     found: set[str] = set()
-    left: list[object] = [] if isinstance(expr, A.VarRef) else [expr]
+    left: list[object] = [expr]
     while left:
         match left.pop():
             case A.Call("BOUND", _):
@@ -98,7 +98,8 @@ def extended(rows: Rows, new: Sequence[tuple[str, A.Expr]], setting: Setting, te
         for variable, expr in new:
             rows = _copied(rows, variable, expr)
         return rows
-    looks_at = {c for _, expr in new for c in looked_at(expr, rows.columns)}
+    made_anew = [expr for _, expr in new if not isinstance(expr, A.VarRef)]  # others are handed on
+    looks_at = {c for expr in made_anew for c in looked_at(expr, rows.columns)}
     known = terms.beside(rows, [c for c in rows.columns if c in looks_at])
     shown = names(rows.columns, rows.made) if rows.columns else ()
     task = _Extend(tuple(new), setting, known.columns, _known(known), shown)
