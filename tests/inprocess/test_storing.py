@@ -86,3 +86,13 @@ def test_a_live_query_that_was_waiting_for_its_first_instant_tells_all(tmp_path:
         engine.start()
         push(engine, engine.stream("x:t"), 100)
         assert [(answer.time, answer.sign) for answer in live.results()] == [(100, "+")]
+
+
+@pytest.mark.parametrize("reference", [False, True])
+def test_a_query_keeps_a_graph_current_by_definition_too(reference: bool) -> None:
+    with kelda.connect(reference=reference) as engine:
+        stream = engine.stream("x:s")
+        engine.register(FEEDING, "feeding", output="changes", sink="graph:x:g")
+        engine.start()
+        push(engine, stream, 100, 200, 300, 400)
+        assert count(engine) == 3
