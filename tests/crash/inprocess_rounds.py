@@ -19,7 +19,7 @@ from tests.crash.load import Bags
 from tests.crash.rounds import Driver, Failure, Rounds
 
 INPROCESS = "inprocess"
-STEPS = 600  # on the disk: a dozen batches or so
+STEPS = 1200  # on the disk: a dozen batches or so
 DELAY = 1.5  # seconds from the first batch to a kill from outside
 
 
