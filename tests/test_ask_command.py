@@ -104,7 +104,10 @@ def test_a_query_in_a_file_with_parameters(done: Path, tmp_path: Path) -> None:
 
 
 def test_the_past(done: Path) -> None:
-    assert people(done, "--at", "0") == ["p1"]
+    stored = json.loads(kelda("store", done.parent / "state", "--json").stdout)
+    numbers = [str(snapshot["number"]) for snapshot in stored["snapshots"]]
+    seen = [people(done, "--at", number) for number in numbers]
+    assert seen == sorted(seen) and seen[-1] == ["p1", "p2", "p4", "p5"] and ["p1"] in seen
     assert people(done, "--at", "1970-01-01T00:00:02Z") == ["p1", "p2"]
 
 

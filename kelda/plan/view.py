@@ -16,7 +16,7 @@ from functools import reduce
 
 from kelda.lang import algebra as A
 
-SUBJECT, PREDICATE, OBJECT = (A.Var(f"made {part}") for part in "spo")  # no text can name these
+SUBJECT, PREDICATE, OBJECT = (A.Var(f".made_{part}") for part in "spo")  # no text can name these
 
 
 def as_view(query: A.Query) -> A.Query:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import kelda
 from kelda.inprocess import log
+from kelda.store import compaction
 from tests.crash import inprocess_load
 from tests.crash.last_step import die_at
 from tests.crash.saying import say_done, wait_and_say
@@ -26,7 +27,7 @@ PAUSE = 0.005  # seconds between two pushes
 
 def run(folder: Path, out: Path, batch_events: int, draw: random.Random, pause: float = PAUSE) -> None:
     """Go on with the load, from where it was to its end."""
-    log.MOST_FILES = 5  # so that the log is put together now and then
+    log.MOST_FILES = compaction.MOST_FILES = 5  # so that the log and the store are put together now and then
     with kelda.connect(checkpoint=out / "checkpoint", batch_events=batch_events) as engine:
         inprocess_load.equip(engine, folder, out)
         engine.start()
@@ -47,6 +48,7 @@ def run(folder: Path, out: Path, batch_events: int, draw: random.Random, pause: 
             pusher.join(10)
             if problems:
                 raise problems[0]
+        inprocess_load.tell_stored(engine, out)
 
 
 def main(folder: str, out: str, batch_events: str, seed: str) -> None:

@@ -1,11 +1,13 @@
-"""The load of an engine in this process: a folder that is read, a stream that the program pushes, queries
-that join, count, describe and feed each other, and one that comes and goes while the others run."""
+"""The load of an engine in this process: a folder that is read, a stream that the program pushes and that is
+absorbed, queries that join, count, describe, feed each other and a stored graph, live ones, updates, and a
+query that comes and goes while the others run."""
 
 from __future__ import annotations
 
 import csv
 import json
 import random
+import re
 import time
 from collections import Counter
 from pathlib import Path
@@ -15,6 +17,7 @@ from tests.crash import load
 from tests.crash.load import PREFIX, Bags
 
 HEAT, PEOPLE, ALARMS = "http://ex/heat", "http://ex/people", "http://ex/alarms"
+VISITS, BURNING = "http://ex/visits", "http://ex/burning"  # graphs: what is absorbed, what a query feeds
 
 QUERIES = {
     "joined": load.QUERIES["joined"],
@@ -30,10 +33,34 @@ QUERIES = {
     "alarmed": """SELECT ?room (COUNT(*) AS ?n) {
         STREAM :alarms [RANGE 5s] { ?s :hot ?v } STREAM :people [RANGE 4s] { ?who :in ?room } ?s :room ?room
         } GROUP BY ?room""",
+    # A stored graph that is kept current.
+    "burning": "CONSTRUCT { ?s :burns ?v } { STREAM :heat [RANGE 2s] { ?s :value ?v FILTER (?v > 45) } }",
+    "risk": """SELECT ?s ?v ?who { STREAM :people [RANGE 1s] { ?who :in ?room } ?s :room ?room
+        GRAPH :burning { ?s :burns ?v } }""",
+    "visited": """SELECT ?s ?who { STREAM :heat [NOW] { ?s :value ?v FILTER (?v > 50) } ?s :room ?room
+        GRAPH :visits { ?who :in ?room } }""",
+    # Live ones.
+    "visits": "SELECT ?room (COUNT(*) AS ?n) { GRAPH :visits { ?who :in ?room } } GROUP BY ?room",
+    "fire": "SELECT ?room ?s { GRAPH :burning { ?s :burns ?v } ?s :room ?room }",
+    "noted": "SELECT ?note ?n { GRAPH :notes { ?note :count ?n } }",
 }
+NOTED = "noted"
+EVERY = 20  # events that are pushed from one update to the next
+STORED = "stored"  # the file that tells what is stored at the end
+CONTENTS = "SELECT * { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }"
 PASSING = "passing"
 COMES_AND_GOES = "SELECT ?who ?room { STREAM :people [NOW] { ?who :in ?room } }"
-SINKS = {"counted": "csv:{}.csv", "alarmed": "csv:{}/", "joined": "ndjson:{}/", "hot": "nquads:{}.nq"}
+SINKS = {
+    "counted": "csv:{}.csv",
+    "alarmed": "csv:{}/",
+    "joined": "ndjson:{}/",
+    "hot": "nquads:{}.nq",
+    "visits": "ndjson:{}/",
+    "burning": f"graph:{BURNING}",
+}
+
+
+_TIME = re.compile(r'"time": -?\d+, ')
 
 
 def write(folder: Path, seconds: int) -> None:
@@ -50,14 +77,15 @@ def write(folder: Path, seconds: int) -> None:
 def equip(engine: kelda.Engine, folder: Path, out: Path) -> None:
     """Streams, graph and queries, with answers in `out`; what an earlier run has done stays as it is."""
     engine.stream(HEAT, f"folder:{folder / 'heat'}")
-    engine.stream(PEOPLE, format="tsnt")
+    engine.stream(PEOPLE, format="tsnt", absorb=VISITS)
     engine.stream(ALARMS, "query:hot")
     known = {query.name for query in engine.queries}
     if not known:
         engine.load(folder / "building.ttl")
     for name, text in QUERIES.items():
         if name not in known:
-            engine.register(PREFIX + text, name, sink=_sink(name, out))
+            output = "changes" if name == "burning" else None
+            engine.register(PREFIX + text, name, output=output, sink=_sink(name, out))
 
 
 def _sink(name: str, out: Path) -> str:
@@ -68,11 +96,28 @@ def push(engine: kelda.Engine, folder: Path, out: Path, draw: random.Random, pau
     """Push what was not pushed yet, a few events at a time; then the stream ends."""
     lines = (folder / "people.tsnt").read_text().splitlines(keepends=True)
     stream = engine.stream(PEOPLE)
+    engine.flush()  # until queries see all that an earlier run has updated
     while (at := stream.pushed) < len(lines):
         _come_and_go(engine, at / len(lines), out)
+        for number in range(at // EVERY + 1):
+            note(engine, number)
         stream.push("".join(lines[at : at + draw.randint(1, 4)]))
         time.sleep(pause)
     stream.end()
+
+
+def note(engine: kelda.Engine, number: int) -> None:
+    """An update that says how many there were; one that was carried out before is not asked for again."""
+    if not engine.query(f"{PREFIX} ASK {{ GRAPH :notes {{ :note{number} :count ?n }} }}"):
+        counted = "SELECT (COUNT(*) AS ?n) { GRAPH :notes { ?note :count ?m } }"
+        told = f"INSERT {{ GRAPH :notes {{ :note{number} :count ?n }} }} WHERE {{ {counted} }}"
+        engine.update(f"{PREFIX} {told}")
+
+
+def tell_stored(engine: kelda.Engine, out: Path) -> None:
+    """Write what is stored."""
+    rows = engine.query(CONTENTS).rows  # type: ignore[union-attr]
+    (out / STORED).write_text("".join(f"{sorted(row.items())}\n" for row in rows))
 
 
 def _come_and_go(engine: kelda.Engine, part: float, out: Path) -> None:
@@ -92,17 +137,23 @@ def expected(folder: Path, out: Path) -> Bags:
         stream = engine.stream(PEOPLE)
         engine.register(PREFIX + COMES_AND_GOES, PASSING, sink=_sink(PASSING, out))
         engine.start()
-        stream.push((folder / "people.tsnt").read_text())
+        lines = (folder / "people.tsnt").read_text().splitlines(keepends=True)
+        for number in range((len(lines) - 1) // EVERY + 1):
+            note(engine, number)
+        stream.push("".join(lines))
         stream.end()
         engine.wait()
+        tell_stored(engine, out)
     bags = answers(out)
     assert all(bags.values()), f"no answers: {[name for name, bag in bags.items() if not bag]}"
     return bags
 
 
 def answers(out: Path) -> Bags:
-    """What lies in the sinks."""
-    return {name: Counter(_lines(name, out)) for name in (*QUERIES, PASSING)}
+    """What lies in the sinks, and what is stored. When an update was seen depends on when it came."""
+    bags = {name: Counter(_lines(name, out)) for name in (*QUERIES, PASSING) if name != "burning"}
+    bags[NOTED] = Counter(_TIME.sub("", line) for line in bags[NOTED].elements())
+    return bags | {STORED: Counter((out / STORED).read_text().splitlines())}
 
 
 def _lines(name: str, out: Path) -> list[str]:

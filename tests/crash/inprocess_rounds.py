@@ -12,13 +12,14 @@ import sys
 import time
 from pathlib import Path
 
+from kelda.store.check import check
 from tests.crash import inprocess_load
 from tests.crash.inprocess import AT
 from tests.crash.load import Bags
-from tests.crash.rounds import Driver, Rounds
+from tests.crash.rounds import Driver, Failure, Rounds
 
 INPROCESS = "inprocess"
-STEPS = 600  # on the disk: a dozen batches or so
+STEPS = 1200  # on the disk: a dozen batches or so
 DELAY = 1.5  # seconds from the first batch to a kill from outside
 
 
@@ -44,8 +45,14 @@ class InProcessRounds(Rounds):
             words = [*command, str(self.batch_events), str(self.draw.randrange(10**6))]
             process = Driver(words, environment, out / "process.log")
             process.start()
-            if not self._killed(process, step):
+            killed = self._killed(process, step)
+            self._check_store(out / "checkpoint" / "store")
+            if not killed:
                 return
+
+    def _check_store(self, store: Path) -> None:
+        if (store / "quads").is_dir() and (store / "terms").is_dir() and (found := check(store)):
+            raise Failure(f"the store {store} is not sound: {found}")
 
     def _last_step(self) -> int | None:
         """The step on the disk at which the process dies, if nobody kills it before."""

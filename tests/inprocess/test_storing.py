@@ -72,3 +72,27 @@ def test_an_update_is_seen_when_it_returns_also_beside_queries_that_feed_graphs(
             stream.push(f"<x:n{i % 4}> <x:p> <x:v{i}> .", time=i * 100)
             engine.update(f"INSERT DATA {{ <x:u{i}> <x:count> {i} }}")
             assert engine.query(f"ASK {{ <x:u{i}> <x:count> {i} }}"), i
+
+
+def test_a_live_query_that_was_waiting_for_its_first_instant_tells_all(tmp_path: Path) -> None:
+    with kelda.connect(checkpoint=tmp_path) as engine:
+        streams = [engine.stream(iri) for iri in ("x:s", "x:t")]
+        engine.register("SELECT ?s { ?s <x:p> ?o }", "live")
+        engine.update("INSERT DATA { <x:a> <x:p> 1 }")
+        engine.start()
+        push(engine, streams[0], 100)  # there is no instant before <x:t> has come so far
+    with kelda.connect(checkpoint=tmp_path) as engine:
+        (live,) = engine.queries
+        engine.start()
+        push(engine, engine.stream("x:t"), 100)
+        assert [(answer.time, answer.sign) for answer in live.results()] == [(100, "+")]
+
+
+@pytest.mark.parametrize("reference", [False, True])
+def test_a_query_keeps_a_graph_current_by_definition_too(reference: bool) -> None:
+    with kelda.connect(reference=reference) as engine:
+        stream = engine.stream("x:s")
+        engine.register(FEEDING, "feeding", output="changes", sink="graph:x:g")
+        engine.start()
+        push(engine, stream, 100, 200, 300, 400)
+        assert count(engine) == 3
