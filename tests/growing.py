@@ -234,7 +234,7 @@ def programs(draw: st.DrawFn) -> list[Op]:
     left = dict(zip(STREAMS, (draw(events()), draw(events())), strict=True))
     left = {stream: [e for e in some if e.quads] for stream, some in left.items()}
     absorb = st.sampled_from(ABSORBING[:-1])
-    ops: list[Op] = [Declare(stream, draw(absorb)) for stream in STREAMS]
+    ops: list[Op] = [*(Declare(stream, draw(absorb)) for stream in STREAMS), Beat(-1)]
     random = st.one_of(continuous(), continuous(), live(), live(), queries())
     texts = list(filter(_is_query, draw(st.lists(random, min_size=1, max_size=3))))
     once = draw(st.lists(live(), min_size=1, max_size=2))

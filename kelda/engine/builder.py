@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pyoxigraph import NamedNode
 
 from kelda.engine.by_definition import Definition
+from kelda.engine.clock import FOREVER
 from kelda.engine.compile import Incremental, NotIncremental
 from kelda.engine.defined_network import DefinedNetwork, Elements
 from kelda.engine.deltas import Ids
@@ -55,11 +56,21 @@ class Builder:
         self._windows, self._groups = OpenWindows(), JoinGroups()
         self._elements = Elements(input.dictionary)
         self._definitions = 0
+        self._back = FOREVER  # new queries find stored graphs as they were at this moment, if that is earlier
 
     @property
     def _seen(self) -> int:
         """The moment up to which stored graphs are as new queries find them."""
-        return seen_by(self.input.now, self.store.latest)
+        return min(self._back, seen_by(self.input.now, self.store.latest))
+
+    def look_back(self, moment: int) -> None:
+        """Let new queries find stored graphs as they were at a moment."""
+        self._back = moment
+
+    def stand_at_now(self) -> None:
+        """Let new queries find stored graphs as they are."""
+        self._back = FOREVER
+        self.reach(self._seen)
 
     def reach(self, moment: int) -> None:
         """Changes of stored graphs up to a moment are about to be seen."""
@@ -167,6 +178,7 @@ class Builder:
             self._groups,
             name,
             self._seen,
+            looks_back=self._back < FOREVER,
         )
 
     def _opened(self, query: A.Query, report: Report, opened: OpenWindows | None) -> dict[str, Window]:

@@ -85,7 +85,10 @@ class Incremental:
         groups: JoinGroups | None = None,  # of other queries, to be shared
         name: str = "",
         since: int = NEVER,  # the moment up to which stored graphs are as they are from the beginning
+        *,
+        looks_back: bool = False,  # they have changed since, and what they were meanwhile was told
     ) -> None:
+        self._looks_back = looks_back
         self.since = since
         self.groups = JoinGroups() if groups is None else groups
         self.name = name
@@ -133,13 +136,20 @@ class Incremental:
             return None
         if self.merges is None:
             alone = len(default) == 1 and not any(map(self.goes_by_stated_time, self.windows))
-            self.merges = not (alone and self.nothing_beside(self.since))
+            nothing = self._never_anything() if self._looks_back else self.nothing_beside(self.since)
+            self.merges = not (alone and nothing)
         return MERGED if self.merges else default[0]
 
     def nothing_beside(self, moment: int) -> bool:
         """Whether nothing is stored in the graph that windows are merged with, at a moment."""
         view = self.store.view(moment)
         return not any(view.tables(graph) for graph in self._default_graphs())
+
+    def _never_anything(self) -> bool:
+        """Whether nothing ever was there."""
+        tables = self.store.tables
+        graphs = self._default_graphs()
+        return not any(tables.rows(table) for table in tables.all() if tables.name(table)[0] in graphs)
 
     def _default_graphs(self) -> tuple[int, ...]:
         default = self.query.dataset.default
@@ -622,6 +632,8 @@ def predicates_of(pattern: A.Pattern) -> set[NamedNode] | None:
                 found.add(predicate)
             case A.Link(NamedNode() as iri):
                 found.add(iri)
+            case A.InGraph(_, inner) if not _only_joins(inner):
+                return None  # whether there is such a graph may matter
             case A.TriplePattern() | A.NegatedSet() | A.Link() | A.Repeat() | A.InGraph(A.Var(), _):
                 return None  # a path of no length reads all terms of a graph
     return found

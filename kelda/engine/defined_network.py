@@ -174,8 +174,8 @@ class DefinedNetwork(Network):
     def snapshot(self) -> KeptNetwork:
         return KeptNetwork((), (self._visited, self.definition.snapshot()))
 
-    def restore(self, kept: KeptNetwork | None) -> None:
-        if kept is not None:
-            self._visited, data = kept.report
-            self._place = self._mirror.place
-            self.definition.restore(data)
+    def restore(self, kept: KeptNetwork) -> None:
+        self._visited, data = kept.report
+        self._mirror.move(FOREVER)
+        self._place = self._mirror.place
+        self.definition.restore(data)

@@ -25,7 +25,7 @@ class Mirrored:
     def reach(self, moment: int) -> None:
         """Know all changes up to a moment; those of the step before are not undone any more."""
         self.mirror.settle(self._reached)
-        self._reached = moment
+        self._reached = max(self._reached, moment)
         parts = []
         for table, (s, o, moments, sign) in self._watch.changed(moment):
             graph, predicate = (np.full(len(s), id) for id in self._store.tables.name(table))

@@ -11,6 +11,7 @@ from typing import Any
 
 from kelda.engine.answer import Answer
 from kelda.engine.batch import AnswerBatch, Batch
+from kelda.engine.deltas import Deltas
 from kelda.engine.first_report import FirstReports
 from kelda.engine.memory import Count
 from kelda.engine.merging import Alone, inputs_first, nodes_of
@@ -31,10 +32,12 @@ from kelda.store.store import Store
 @wire.plain
 @dataclass(frozen=True, slots=True)
 class KeptNetwork:
-    """What a network keeps for one of its queries beside rows: of each window, and of what reports."""
+    """What a network keeps for one of its queries beside rows: of each window, of what reports, and the
+    moment at which it has told all for the last time."""
 
     windows: tuple[int | None, ...]
     report: Any
+    told: int | None = None
 
 
 class Network:
@@ -77,6 +80,10 @@ class Network:
 
     def step(self, step: Step) -> Sent | list[Answer]:
         """What is sent in a step."""
+        raise NotImplementedError
+
+    def again(self, step: Step) -> None:
+        """Take a step that was taken before; `restore` will say what of it was told."""
         raise NotImplementedError
 
     def batch(self, sent: Any, dictionary: Dictionary) -> Batch:
@@ -130,7 +137,10 @@ class Network:
         """Before it takes steps again, given what was kept for its queries, and of each stream the numbers of
         the row and the event that come first."""
 
-    def restore(self, kept: KeptNetwork | None) -> None:
+    def see_again(self, step: Step, told: bool) -> None:
+        """Take changes of stored graphs up to a moment again, if it is live; whether they were told."""
+
+    def restore(self, kept: KeptNetwork) -> None:
         """Go on, when all steps have been taken again."""
         raise NotImplementedError
 
@@ -147,6 +157,7 @@ class NodeNetwork(Network):
     alone: Alone | None = None  # if it takes for granted that nothing is stored beside a window
 
     first: tuple[Node, ...] = field(init=False, default=())  # to be stepped before the root, if it is far up
+    told: int | None = field(init=False, default=None)  # the moment up to which all was, if it is live
 
     def __post_init__(self) -> None:
         if self.query.depth > SHALLOW:
@@ -189,18 +200,32 @@ class NodeNetwork(Network):
         return self.reporter.paused
 
     def step(self, step: Step) -> Sent:
+        deltas = self._deltas(step)
+        if not self.is_live:
+            return self.reporter.step(deltas, step.until)
+        self.reporter.starts_after(step.since)
+        sent = self.reporter.step(deltas, step.until)
+        if not self.reporter.paused:
+            self.told = step.moment
+        if step.update is not None:  # the instant behind it is still to come
+            self.reporter.starts_after(step.since)
+        return sent
+
+    def _deltas(self, step: Step) -> Deltas:
         for window in self.windows:
             window.move(step)
         self.reporter.budget = step.budget
         for node in self.first:
             node.step(step)
-        if not self.is_live:
-            return self.reporter.step(self.root.step(step), step.until)
-        self.reporter.starts_after(step.since)
-        sent = self.reporter.step(self.root.step(step), step.until)
-        if step.update is not None:  # the instant behind it is still to come
-            self.reporter.starts_after(step.since)
-        return sent
+        return self.root.step(step)
+
+    def again(self, step: Step) -> None:
+        self.reporter.again(self._deltas(step), step.until)
+
+    def see_again(self, step: Step, told: bool) -> None:
+        self.again(step)
+        if told:
+            self.reporter.retell(step.until)
 
     def batch(self, sent: Sent, dictionary: Dictionary) -> Batch:
         return AnswerBatch(self.who, self.query, self.names, sent, dictionary)
@@ -227,7 +252,8 @@ class NodeNetwork(Network):
         windows, report = tuple(w.intervals.snapshot() for w in self.windows), self.reporter.snapshot()
         if report is None and all(kept is None for kept in windows):
             return None
-        return KeptNetwork(windows, report)
+        told = self.told if report is None or self.is_live else of_instant(report.at)
+        return KeptNetwork(windows, report, told)
 
     def begin_with(self, kept: Sequence[KeptNetwork], first: Mapping[str, tuple[int, int]]) -> None:
         for i, window in enumerate(self.windows):
@@ -235,8 +261,13 @@ class NodeNetwork(Network):
             if known:
                 window.intervals.restore(known, *first[window.stream])
 
-    def restore(self, kept: KeptNetwork | None) -> None:
-        self.reporter.restore(None if kept is None else kept.report)
+    def restore(self, kept: KeptNetwork) -> None:
+        if kept.report is None:
+            return
+        if not self.is_live:
+            self.reporter.retell(kept.report.at)
+        self.reporter.restore(kept.report)
+        self.told = kept.told
 
 
 @dataclass
@@ -256,6 +287,9 @@ class SharedNetwork(NodeNetwork):
         self.first_reports.take(step.rows, step.until)
         self.reporter.stored_changed = self.store.latest > of_instant(step.since)
         return super().step(step)
+
+    def again(self, step: Step) -> None:
+        self.step(step)
 
     def pause(self, name: str, paused: bool, now: int) -> None:
         number = self.parameters.numbers[name]

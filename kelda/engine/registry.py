@@ -12,6 +12,7 @@ from pyoxigraph import NamedNode
 from kelda.engine.absorb import Absorb
 from kelda.engine.builder import Asked, Builder
 from kelda.engine.by_definition import check_continuous
+from kelda.engine.clock import FOREVER
 from kelda.engine.compile import NotIncremental
 from kelda.engine.deltas import Ids
 from kelda.engine.functions import check_functions
@@ -308,6 +309,12 @@ class Registry:
                 networks.update(dict.fromkeys(network.names, kept))
         return KeptQueries(networks, {name: (why.at, why.reason) for name, why in self.stopped.items()})
 
+    def look_back(self, kept: KeptQueries) -> None:
+        """Queries that are registered until `restore` find stored graphs as they were when none had told more
+        than what was kept."""
+        told = [network.told for network in kept.networks.values() if network.told is not None]
+        self._builder.look_back(min(told, default=FOREVER))
+
     def begin_with(self, kept: KeptQueries, first: Mapping[str, tuple[int, int]]) -> None:
         """Before steps are taken again: of each stream, `first` has the numbers of the row and the event that
         come first."""
@@ -318,8 +325,10 @@ class Registry:
 
     def restore(self, kept: KeptQueries) -> None:
         """Go on, when all steps have been taken again."""
+        self._builder.stand_at_now()
         for network in self.networks():
-            network.restore(kept.networks.get(network.name))
+            if network.name in kept.networks:
+                network.restore(kept.networks[network.name])
         for name, (at, reason) in kept.stopped.items():  # whether or not it has failed again
             self.stop(name, Stopped(at, reason))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,17 @@ from kelda.engine.sent import Sent
 from kelda.engine.track import WindowTrack
 from kelda.lang.algebra import Output
 from kelda.plan.shape import QUERY
+from kelda.rdf import wire
+
+
+@wire.plain
+@dataclass(frozen=True, slots=True)
+class KeptReport:
+    """What must be kept of a reporter beside the rows in the windows."""
+
+    at: int  # its last report
+    was_empty: bool
+    answer: int | None = None  # of an ASK
 
 
 class Reporter:
@@ -32,6 +44,7 @@ class Reporter:
         self._held = Deltas.empty(columns)  # not reported yet
         self._content = Deltas.empty(columns)  # at the last report, for RSTREAM
         self._visited = NEVER
+        self._reported: int | None = None  # when, for the last time
         self._was_empty = True
         self._has_begun = False  # if it is of a live query
         self.paused = False
@@ -45,12 +58,24 @@ class Reporter:
         """The one for an equal query: itself, where nothing is remembered by query."""
         return self
 
-    def snapshot(self) -> int | None:
+    def snapshot(self) -> KeptReport | None:
         """What must be kept beside the rows in the windows; None: nothing."""
-        return None
+        return None if self._reported is None else KeptReport(self._reported, self._was_empty)
 
-    def restore(self, kept: int | None) -> None:
+    def restore(self, kept: KeptReport) -> None:
         """Go on from what was kept, when all steps have been taken again."""
+        self._reported, self._was_empty, self._has_begun = kept.at, kept.was_empty, True
+
+    def again(self, deltas: Deltas, until: int) -> None:
+        """Take a step that was taken before; `retell` says what of it was told."""
+        for track in self.tracks:
+            track.passed(until)
+        self._visited = until
+        self._held = Deltas.concat([self._held, deltas], self.columns)
+
+    def retell(self, instant: int) -> None:
+        """All up to an instant was told, at that one for the last time."""
+        self._told_at(np.array([instant], np.int64), self._held)
 
     def _pausing(self, deltas: Deltas, until: int) -> Sent:
         """Nothing is told; what changes meanwhile is told, netted, at the first report after the pause."""
@@ -91,6 +116,7 @@ class Reporter:
         if not len(instants):
             self._held = pending
             return Sent.nothing(self.columns)
+        self._reported = int(instants[-1])
         # A delta is told at the first report at or after its time.
         cut = int(pending.time.searchsorted(instants[-1], "right"))
         told, self._held = pending.split(cut)
@@ -230,6 +256,9 @@ class SharedReporter(Reporter):
             self._held = self._held.select(self._held.column(QUERY) != query)
             self.paused = bool(self._quiet)
 
+    def snapshot(self) -> KeptReport | None:
+        return None
+
     def step(self, deltas: Deltas, until: int) -> Sent:
         deltas = deltas.consolidated()
         if not self._quiet and not self.stored_changed and not len(self._held):
@@ -346,11 +375,13 @@ class Asker(Reporter):
     def shared(self) -> Reporter:
         return self.apart()
 
-    def snapshot(self) -> int | None:
-        return self._last
+    def snapshot(self) -> KeptReport | None:
+        kept = super().snapshot()
+        return None if kept is None else replace(kept, answer=self._last)
 
-    def restore(self, kept: int | None) -> None:
-        self._last = kept
+    def restore(self, kept: KeptReport) -> None:
+        super().restore(kept)
+        self._last = kept.answer
 
     def _tell(self, moved: Deltas, instants: Ids) -> Sent:
         counts = self._count + np.concatenate([[0], np.cumsum(moved.weight)])

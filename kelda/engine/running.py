@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kelda.engine.answer import Answer
@@ -19,6 +19,7 @@ from kelda.engine.reachable import TermRelease
 from kelda.engine.registry import Registry
 from kelda.engine.stopped import EVERYBODYS, Stopped
 from kelda.errors import MemoryLimitError
+from kelda.store.moments import instant_of
 
 
 class Running:
@@ -52,12 +53,31 @@ class Running:
 
     def again(self, step: Step) -> None:
         """Take a step that was taken and answered before: those whose state comes from it."""
-        self._take(step, [network for network in self._registry.networks() if network.rebuilds])
+        networks = [network for network in self._registry.networks() if network.rebuilds]
+        windowed = [network for network in networks if not network.is_live]
+        self._take(step, windowed, lambda network: network.again(step))
         self._input.stand_at(step.until)
         self._told = {}
 
-    def _take(self, step: Step, networks: Iterable[Network]) -> None:
-        """Let each network take a step. One that fails is stopped, the others do not notice."""
+    def see_again(self, told: Mapping[str, int]) -> None:
+        """Let live queries take again what they have told before, each up to a moment, by name."""
+        networks = [network for network in self._registry.networks() if network.name in told]
+        live = [network for network in networks if network.is_live and network.rebuilds]
+        for moment in sorted({told[network.name] for network in live}):
+            self._input.steps += 1
+            step = Step(self._input.steps, instant_of(moment), {}, self.budget, update=moment)
+
+            def see(network: Network, step: Step = step) -> None:
+                network.see_again(step, told[network.name] >= step.moment)
+
+            self._take(step, live, see)
+            self._told = {}
+
+    def _take(
+        self, step: Step, networks: Iterable[Network], do: Callable[[Network], Any] | None = None
+    ) -> None:
+        """Let each network take a step (or do something else). One that fails is stopped, the others do not
+        notice."""
         self._registry.apart()
         self._told = {}
         self._answered = self._input.now
@@ -69,7 +89,7 @@ class Running:
             if who not in self._told:
                 self.budget.turn(who)
                 try:
-                    self._told[who] = network.step(step)
+                    self._told[who] = network.step(step) if do is None else do(network)
                 except EVERYBODYS:
                     raise
                 except FailedAt as failed:

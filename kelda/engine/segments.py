@@ -192,6 +192,7 @@ def stand_up(
     segment when it has been taken again."""
     every = [segment for _, segments in batches for segment in segments]
     evaluator.input.stand_at(every[0].since if every else memory.input.now)
+    evaluator.registry.look_back(memory.queries)
     register(None)
     first = {stream: (waits.rows, waits.events) for stream, waits in memory.input.pending.items()}
     for segment in reversed(every):
@@ -205,5 +206,7 @@ def stand_up(
             evaluator.retake(segment.until, segment.rows)
             retaken(segment)
     evaluator.retake(memory.input.now, {})
+    kept = memory.queries.networks
+    evaluator.running.see_again({name: q.told for name, q in kept.items() if q.told is not None})
     evaluator.input.restore(memory.input)
     evaluator.registry.restore(memory.queries)

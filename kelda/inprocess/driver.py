@@ -78,6 +78,7 @@ class InProcessDriver:
         self._storing = Storing(self.folder) if self._lasts else None
         self._batch, self._at = -1, Offsets()
         self._read = -1  # the last batch that was read from sources
+        self._updated = False  # stored graphs were changed since the last batch, which is to be told with one
         self._starting = True
         self._piece_records = min(RECORDS, max(1, batch_events))
         self._streams = Together(self._open, self._piece_records)
@@ -127,20 +128,24 @@ class InProcessDriver:
         self.levels = Levels.stand_up(
             0, self.setup, catalog, state.batch, state.memory, state.segments, store
         )
+        now, moment = self._now(), self._moment()
         # Before the queries are planned again: that needs the streams and graphs.
         self.levels.hold(catalog, catalog.version if begun is None else begun.version)
         self._batch = self._read = state.batch
         self._at = state.at
         self.deployment.take_up()
-        self._storing.remember(self.deployment.snapshots)
+        snapshots = self.deployment.snapshots
+        self._storing.remember(snapshots)
         if state.batch >= 0:
-            self._snapshot(self._offsets(state.at))
+            snapshots.take(state.batch, now, self._offsets(state.at), moment)
         self._skimmer = Skimmer(self.levels.shards[0].evaluator.dictionary)
         if begun is not None:
             self._carry_out(begun)
             self.levels.hold(catalog, catalog.version)
         elif state.batch >= 0:
             self.deployment.registrations.settle(state.batch, [self.levels.clocks()])
+        entered = catalog.between(state.version if begun is None else begun.version, catalog.version)
+        self._updated = any(isinstance(op, GraphOp) for op in entered)
         self._have_streams()
 
     def _must_wait(self, query: A.Query) -> bool:
@@ -153,17 +158,23 @@ class InProcessDriver:
         self.levels.apply(ops, self.deployment.catalog)
         if any(isinstance(op, AddStream | DropStream) for op in ops):
             self._have_streams()
-        if not self._lasts and any(isinstance(op, GraphOp) for op in ops):
-            self._hand_out([block for shard in self.levels.shards for block in shard.said()], 0)
+        if any(isinstance(op, GraphOp) for op in ops):
+            if self._lasts:
+                self._updated = True
+                self._wake.set()
+            else:
+                self._hand_out([block for shard in self.levels.shards for block in shard.said()], 0)
 
     def _moment(self) -> int:
         """Up to which all that is stored may be seen."""
-        now = min(shard.evaluator.now for shard in self.levels.shards)
-        return seen_by(now, self.levels.store.latest)
+        return seen_by(self._now(), self.levels.store.latest)
+
+    def _now(self) -> int:
+        """Up to which all levels have answered."""
+        return min(shard.evaluator.now for shard in self.levels.shards)
 
     def _snapshot(self, offsets: Mapping[str, int]) -> None:
-        now = min(shard.evaluator.now for shard in self.levels.shards)
-        self.deployment.snapshots.take(self._batch, now, offsets, self._moment())
+        self.deployment.snapshots.take(self._batch, self._now(), offsets, self._moment())
 
     def _entered(self) -> None:
         """Without a log to agree with, sinks are opened at once: what is pushed next may be for them."""
@@ -358,10 +369,11 @@ class InProcessDriver:
         with self._done:
             end = offsets_of(self._streams.latest(self._at, self.batch_events))
             begin = offsets_of(self._streams.begun(self._at))
-            if end == begin:
+            if end == begin and not self._updated:
                 return False
             begun = Begun(self._batch + 1, begin, end, self.deployment.catalog.version)
             self._log.begin(begun)
+            self._updated = False
             self._carry_out(begun)
             self._done.notify_all()
         self._after()
@@ -390,7 +402,9 @@ class InProcessDriver:
             self._storing.write(begun.batch, outcome.changes, self.levels.store.dictionary, about)
         deployment.hand_out(begun.batch, merged, news, begun.content if self._lasts else None)
         self._log.commit(begun, outcome)
-        self._batch = self._read = begun.batch
+        self._batch = begun.batch
+        if begun.end != begun.begin:
+            self._read = begun.batch
         self._at = begun.end
         self._snapshot(self._offsets(begun.end))
         if self._storing is not None:
@@ -426,7 +440,7 @@ class InProcessDriver:
             return all(
                 pieces == 0 or self._at.get(key, {"pieces": 0})["pieces"] >= pieces
                 for key, pieces in wanted.items()
-            ) and not self._streams.is_fed(self._at)
+            ) and not (self._updated or self._streams.is_fed(self._at))
 
         return self._until(answered, timeout)
 

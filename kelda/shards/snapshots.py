@@ -7,6 +7,7 @@ plans ahead (SN-VTS), the log of batches says by itself.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -70,11 +71,12 @@ class Snapshots:
             return list(self._kept)
 
     def at(self, number: int) -> Snapshot:
-        """The one of this number."""
+        """The one of this number, or the last before it: after a restart those are not known that had nothing
+        new."""
         kept = self.all()
-        for snapshot in kept:
-            if snapshot.number == number:
-                return snapshot
+        found = bisect_right(kept, number, key=lambda snapshot: snapshot.number)
+        if found and number <= kept[-1].number:
+            return kept[found - 1]
         there = f"{kept[0].number} to {kept[-1].number}" if kept else "none"
         raise UsageError(
             f"snapshot {number} is not kept; there are: {there}. Connect with keep= to keep more"
