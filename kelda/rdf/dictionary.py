@@ -48,6 +48,13 @@ class Dictionary:
         self._tables = _empty(64, 4096)
         self.lock = threading.RLock()
 
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "lock"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__ |= state
+        self.lock = threading.RLock()
+
     def __len__(self) -> int:
         return int(self._tables.counts[0])
 
