@@ -18,10 +18,11 @@ from kelda.engine.segments import Segment, pack_rows, pack_step, unpack_rows
 from kelda.engine.stream_rows import StreamRows
 from kelda.errors import WireError
 from kelda.io.job import QuerySpec
-from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.dictionary import Dictionary, Entries
 from kelda.shards.catalog import Catalog, Drop, Pause
 from kelda.shards.setup import Setup
 from kelda.shards.shard import Shard
+from kelda.store.changes import Changes
 from tests.engine.random_queries import STREAMS
 from tests.engine.test_batching import bag
 from tests.hostile import Touch
@@ -155,11 +156,13 @@ TEXTS = (
 )
 
 
-def _goes_on(batch: int, catalog: Catalog, kept: list[Kept]) -> list[str]:
+def _goes_on(
+    batch: int, catalog: Catalog, kept: list[Kept], stored: list[tuple[Changes, Entries | None]]
+) -> list[str]:
     """In another process: the same shards, from what they kept."""
     local = LocalShards(Setup(shards=len(kept), fixed_graphs=True))
     local.apply(catalog.between(0, catalog.version))
-    local.kept, local.batch, local.catalog = kept, batch, catalog
+    local.kept, local.batch, local.catalog, local.stored = kept, batch, catalog, stored
     local.crash()
     return _rest(local)
 
@@ -176,7 +179,7 @@ def test_shards_stand_up_in_another_process(tmp_path: Path) -> None:
     local.push({STREAM: READING[:33]}, ends=[OVER])
     local.push({STREAM: READING[33:60]})
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found = pool.apply(_goes_on, (local.batch, local.catalog, local.kept))
+        found = pool.apply(_goes_on, (local.batch, local.catalog, local.kept, local.stored))
     assert found == _rest(local)
     assert {json.loads(line)["query"] for line in found} == {"q0", "q1", "q2", "q3"}
 
