@@ -127,8 +127,6 @@ def test_errors_say_what_to_do() -> None:
     engine.register(LAST_3S, name="q")
     with pytest.raises(UsageError, match="choose another name"):
         engine.register(LAST_3S, name="q")
-    with pytest.raises(UsageError, match="one-shot"):
-        engine.register("SELECT * { ?s ?p ?o }")
     with pytest.raises(UsageError, match="register"):
         engine.query(LAST_3S)
     with pytest.raises(InputError, match="Turtle"):

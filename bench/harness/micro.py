@@ -12,17 +12,12 @@ import numpy as np
 from pyoxigraph import NamedNode
 
 from bench import indexes, latency, many
-from bench.harness import data
 from bench.harness.families import load
 from bench.harness.stores import store_of
 from bench.lsbench import SIB, USERS, stored, texts
 from kelda.engine.incremental import IncrementalEvaluator
-from kelda.engine.oneshot import Solutions, evaluate
 from kelda.lang import algebra as A
 from kelda.lang import parse
-from kelda.rdf import ntriples
-from kelda.rdf.graphs import load_graph
-from kelda.rdf.graphstore import GraphStore
 
 
 def ring_index(window: int, keys: int) -> dict[str, Any]:
@@ -201,54 +196,3 @@ def registration(family: str, query: str, dialect: str, queries: int) -> dict[st
         engine.register(f"q{i}", parse(asked.texts[dialect], dialect=dialect))
     spent = time.process_time() - begin
     return {"register_s": spent, "cpu_ms": spent * 1000 / queries}
-
-
-def injection(stream: str, rate: int, steps: int) -> dict[str, Any]:
-    """What 100 ms of one of LSBench's streams cost: text to ids, and ids into a window with an index."""
-    known = load("lsbench")
-    iri = next(s for s in known.streams if s.rpartition("/")[2] == stream)
-    made = data.by_time(known.stream(triples=rate * steps // 10, rate=rate, streams=[stream]), [iri], 100)
-    text = f"""SELECT * {{ STREAM <{iri}> [RANGE 1s] {{ ?a ?p ?b }}
-               STREAM <{iri}> [RANGE 1s] {{ ?b <urn:never> ?c }} }}"""
-    engine = IncrementalEvaluator()
-    engine.add_stream(iri, from_start=True)
-    engine.register("q", parse(text))
-    reading, pushing = [], []
-    for step in made:
-        for piece in step:
-            begin = time.process_time()
-            c = ntriples.read(piece.text, engine.dictionary, timed=True)
-            middle = time.process_time()
-            assert c.t is not None
-            engine.push_batch(iri, c.s, c.p, c.o, c.t)
-            reading.append((middle - begin) * 1000)
-            pushing.append((time.process_time() - middle) * 1000)
-    warm = len(reading) // 5
-    read, pushed = float(np.median(reading[warm:])), float(np.median(pushing[warm:]))
-    return {"injection_ms": read, "indexing_ms": pushed, "cpu_ms": read + pushed, "triples": data.count(made)}
-
-
-def one_shot(query: str, users: int, triples: int, repeats: int) -> dict[str, Any]:
-    """A query asked once of stored data to which a while of the streams was added before."""
-    known = load("lsbench")
-    store = GraphStore()
-    for text in known.stored(scale=users):
-        load_graph(store, text, format="ntriples")
-    for block in known.stream(triples=triples, scale=users):
-        lines = b"\n".join(line.partition(b"\t")[2] for line in block.text.splitlines())
-        load_graph(store, lines, format="ntriples")
-    asked = parse(known.query(query).texts["sparql"], dialect="sparql")
-    wall, cpu, answers = [], [], 0
-    for _ in range(repeats + 1):
-        begin, busy = time.perf_counter(), time.process_time()
-        found = evaluate(asked, store)
-        answers = len(found.rows) if isinstance(found, Solutions) else 1
-        wall.append((time.perf_counter() - begin) * 1000)
-        cpu.append((time.process_time() - busy) * 1000)
-    return {
-        "p50_ms": float(np.median(wall[1:])),
-        "p99_ms": float(np.percentile(wall[1:], 99)),
-        "cpu_ms": float(np.median(cpu[1:])),
-        "answers": answers,
-        "stored_triples": len(store),
-    }

@@ -632,6 +632,8 @@ def predicates_of(pattern: A.Pattern) -> set[NamedNode] | None:
                 found.add(predicate)
             case A.Link(NamedNode() as iri):
                 found.add(iri)
+            case A.InGraph(_, inner) if not _only_joins(inner):
+                return None  # whether there is such a graph may matter
             case A.TriplePattern() | A.NegatedSet() | A.Link() | A.Repeat() | A.InGraph(A.Var(), _):
                 return None  # a path of no length reads all terms of a graph
     return found

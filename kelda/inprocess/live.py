@@ -9,6 +9,7 @@ from kelda.io.job import QuerySpec
 from kelda.lang import algebra as A
 from kelda.lang.params import Prepared
 from kelda.shards.catalog import Op
+from kelda.shards.declared import Declared
 from kelda.shards.levels import Levels
 from kelda.shards.setup import Setup
 from kelda.shards.trial import Many, output_in
@@ -24,6 +25,7 @@ class Live:
     def __init__(self, setup: Setup, levels: Callable[[], Levels], waits: Callable[[A.Query], bool]) -> None:
         self._setup, self._levels, self._waits = setup, levels, waits
         self._reasons: dict[str, str] = {}  # of queries that wait
+        self._declared = Declared()  # as of the entry that is looked at: it may be an old one
 
     @property
     def store(self) -> Store:
@@ -36,10 +38,8 @@ class Live:
             if name in here.queries or not self._waits(query):
                 return here
         evaluator = self._setup.evaluator(self.store)
-        for shard in shards:
-            for source in shard.declared.streams.values():
-                if source.iri not in evaluator.clock.streams:
-                    evaluator.add_stream(source.iri, lateness=source.lateness)
+        for source in self._declared.streams.values():
+            evaluator.add_stream(source.iri, lateness=source.lateness)
         return evaluator
 
     def register(self, spec: QuerySpec, query: A.Query, level: int) -> None:
@@ -73,3 +73,4 @@ class Live:
 
     def take(self, op: Op) -> None:
         """Streams and graphs come and go there when the entry is carried out."""
+        self._declared.take([op])

@@ -299,3 +299,14 @@ def _with_padding(texts: bytes | NDArray[np.uint8], end: int) -> NDArray[np.uint
             return texts
         texts = texts.tobytes()
     return padded(texts)
+
+
+def together(entries: Sequence[Entries | None]) -> Entries | None:
+    """All of them, each term once."""
+    some = [e for e in entries if e is not None]
+    if len(some) < 2:
+        return some[0] if some else None
+    dictionary = Dictionary()
+    for each in some:
+        dictionary.add_entries(each)
+    return dictionary.entries()

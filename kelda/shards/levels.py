@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from kelda.rdf import wire
-from kelda.rdf.dictionary import Dictionary, Entries
+from kelda.rdf.dictionary import together
 from kelda.shards.catalog import Catalog, Op, Register, RegisterMany
 from kelda.shards.feeding import fed_graph
 from kelda.shards.parcel import Part, version_of
@@ -136,7 +136,7 @@ class Levels:
         return Outcome(
             [told for outcome in outcomes for told in outcome.told],
             [answer for outcome in outcomes for answer in outcome.answers],
-            _together([outcome.entries for outcome in outcomes]),
+            together([outcome.entries for outcome in outcomes]),
             replace(
                 news[0],
                 now=min(n.now for n in news),
@@ -158,13 +158,3 @@ class Levels:
             memory,
             Changes.concat([outcome.changes for outcome in outcomes]),
         )
-
-
-def _together(entries: list[Entries | None]) -> Entries | None:
-    some = [e for e in entries if e is not None]
-    if len(some) < 2:
-        return some[0] if some else None
-    dictionary = Dictionary()
-    for each in some:
-        dictionary.add_entries(each)
-    return dictionary.entries()

@@ -15,6 +15,7 @@ import numpy as np
 from kelda.engine.answer import Answer
 from kelda.engine.batch import AnswerBatch, Batch, DefinedBatch
 from kelda.engine.block import Block, blocks_of
+from kelda.engine.deltas import Ids
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.nodes import Step
 from kelda.engine.ownership import Owner
@@ -27,7 +28,7 @@ from kelda.lang import prepare
 from kelda.plan.partition import Spread
 from kelda.plan.shape import QUERY
 from kelda.rdf import wire
-from kelda.rdf.dictionary import Entries
+from kelda.rdf.dictionary import Entries, together
 from kelda.rdf.event import Event, Reject
 from kelda.shards.catalog import (
     AddStream,
@@ -336,7 +337,7 @@ class Shard:
         once = {id(t.sent.values): t.sent for t in told}.values()  # equal queries say the same
         values = [s.values[[i for i, c in enumerate(s.columns) if c != QUERY]].ravel() for s in once]
         changes = made if self.number == 0 else Changes.none()
-        values += changes.columns[:4]
+        entries = None if self.near else self._entries(values, changes)
         self.batch = batch
         rebuilt, self._rebuilt = self._rebuilt, False
         news = News(
@@ -357,7 +358,7 @@ class Shard:
         return Outcome(
             told,
             answers,
-            evaluator.dictionary.entries_of(np.concatenate(values)) if values and not self.near else None,
+            entries,
             news,
             self.version,
             put,
@@ -365,6 +366,16 @@ class Shard:
             wire.encode((self.version, memory_of(evaluator))) if self.keeps else b"",
             changes,
         )
+
+    def _entries(self, told: list[Ids], changes: Changes) -> Entries | None:
+        """The terms of what is told, and of what has changed in stored graphs."""
+        parts = []
+        if told:
+            parts.append(self.evaluator.dictionary.entries_of(np.concatenate(told)))
+        if len(changes):
+            ids = np.concatenate(changes.columns[:4])
+            parts.append(self.evaluator.store.dictionary.entries_of(ids))
+        return together(parts)
 
     # -------------------------------------------------------------------- pushed in this process
 

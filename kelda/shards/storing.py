@@ -58,7 +58,7 @@ class Storing:
     def write(self, batch: int, changes: Changes, terms: Dictionary, about: dict[str, Any]) -> None:
         """Make the changes of a batch last; `terms` knows theirs. `about` tells its `instant`, the `moment`
         up to which a snapshot sees, and the `version` of the catalog that held. The first is written whether
-        or not it has any changes: it is the oldest that can be asked for."""
+        or not it has any: it is the oldest that can be asked for."""
         ids = np.concatenate(changes.columns[:4])
         ids = ids[ids > 0]  # others are in no dictionary
         fresh = terms.entries_of(ids[~self._known.holds(ids)])

@@ -196,7 +196,7 @@ def register(case: Case, evaluator: Evaluator, documents: Documents) -> algebra.
         dataset=replace(query.dataset, default=default, windows=("w0",)),
         output=algebra.Output.RSTREAM,
     )
-    evaluator.store.extend(documents.named_graphs(*documents.named))
+    evaluator.load(documents.named_graphs(*documents.named))
     evaluator.add_stream(STREAM)
     if documents.elements():
         evaluator.register(NAME, continuous)

@@ -181,7 +181,6 @@ four = "12"
         (STREAM + QUERY + 'sink = "stream:x"', "write a CONSTRUCT query"),
         (STREAM + QUERY + "params = { x = 1 }", "no such parameter: $x"),
         (STREAM + QUERY + "params = 1", "it is a table such as"),
-        (STREAM + "[[query]]\nname = 'x'\ntext = 'SELECT * { ?s ?p ?o }'", "`kelda query` is for that"),
         (STREAM + QUERY + '[[graph]]\nfile = "nothing.ttl"', "there is no file"),
         (STREAM + QUERY + '[[graph]]\nfile = "lab.rq"', "cannot tell the RDF format"),
     ],

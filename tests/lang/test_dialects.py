@@ -10,7 +10,7 @@ from pyoxigraph import NamedNode
 
 from kelda.engine.report import report_of
 from kelda.errors import QueryError
-from kelda.lang import parse, prepare
+from kelda.lang import parse, parse_update, prepare
 from kelda.lang.algebra import (
     AllWindow,
     Const,
@@ -237,7 +237,9 @@ def test_the_words_of_one_dialect_are_names_in_another() -> None:
 def test_the_examples_of_the_manual() -> None:
     manual = Path(__file__).parents[2] / "docs" / "languages.md"
     examples = re.findall(r"```sparql\n(.*?)```", manual.read_text(encoding="utf-8"), re.DOTALL)
-    assert [parse(text).dialect for text in examples] == [Dialect.CQELS, Dialect.CSPARQL, Dialect.RSPQL]
+    *queries, update = examples
+    assert [parse(text).dialect for text in queries] == [Dialect.CQELS, Dialect.CSPARQL, Dialect.RSPQL]
+    assert parse_update(update).operations
 
 
 # ---------------------------------------------------------------------------- texts in circulation

@@ -351,7 +351,8 @@ def answers(case: Case) -> list[Answer]:
     if case.way.endswith("shards") or case.way.endswith("shard"):
         return by_shards(case, int(case.way.split()[0]))
     kind = IncrementalEvaluator if case.way == "incremental" else ReferenceEvaluator
-    evaluator = kind(store=GraphStore(quads(case.data)))
+    evaluator = kind()
+    evaluator.load(quads(case.data))
     for stream in STREAMS.values():
         evaluator.add_stream(stream, from_start=True)
     evaluator.register("q", parse(case.kelda()), output=Output(case.output))

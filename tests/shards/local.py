@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from kelda.engine.answer import Answer
 from kelda.io.job import StreamSource
 from kelda.io.sources.reader import Piece
-from kelda.rdf.dictionary import Dictionary
+from kelda.rdf.dictionary import Dictionary, Entries
 from kelda.rdf.event import Event
 from kelda.shards.catalog import Catalog, Load, Op
 from kelda.shards.ingest import encoded, ingest
@@ -18,6 +18,8 @@ from kelda.shards.parcel import Part, cut, pack
 from kelda.shards.planner import Planner
 from kelda.shards.setup import Setup
 from kelda.shards.shard import News, Outcome, Shard
+from kelda.store.changes import Changes
+from kelda.store.store import Store
 
 
 def declare(
@@ -55,6 +57,7 @@ class LocalShards:
         self.catalog = Catalog()
         self.shards = [Shard(i, setup) for i in range(setup.shards)]
         self.kept = [Kept() for _ in self.shards]
+        self.stored: list[tuple[Changes, Entries | None]] = []  # what batches have changed in stored graphs
         self.batch = 0
         self._numbers: Counter[int] = Counter()
         self.catalog.add(declare(self.planner, streams, graphs))
@@ -106,12 +109,24 @@ class LocalShards:
             for number in outcome.removed:
                 del kept.segments[number]
             outcomes.append(outcome)
+        self.stored.append((outcomes[0].changes, outcomes[0].entries))
         self.batch += 1
         return outcomes
 
     def crash(self) -> None:
         """Forget everything but what was kept, and stand up again."""
         self.shards = [
-            Shard.stand_up(i, self.setup, self.catalog, self.batch - 1, kept.memory, kept.segments)
+            Shard.stand_up(
+                i, self.setup, self.catalog, self.batch - 1, kept.memory, kept.segments, store=self._store()
+            )
             for i, kept in enumerate(self.kept)
         ]
+
+    def _store(self) -> Store:
+        """The stored graphs, made again of what batches have changed."""
+        store = Store()
+        for changes, entries in self.stored:
+            if entries is not None:
+                store.dictionary.add_entries(entries)
+            store.apply(changes)
+        return store
