@@ -308,7 +308,7 @@ EXPERIMENTS = (
         paper=PAPER,
         setup="LSBench with 3.75 billion triples on 8 nodes, with streams off and on",
         differs="Prepared, terms decoded, CPU time of the asking thread at the median. On: 133,000 triples a "
-        "second are pushed into the same process, absorbed, and made to last. Off: over what is stored then.",
+        "second are pushed into the same process, absorbed, and made to last. Off: before and after that.",
         plots=(Plot("query", "on_ms"),),
         missing=needs("lsbench"),
     ),
