@@ -185,7 +185,8 @@ class Tables:
         tables = np.array(self.all(), np.int64)
         begin, names = self.heap.allocate(room), self.heap.allocate(2 * room * 3)
         cells[begin : begin + len(tables)] = tables
-        kernels.name(cells, names, 2 * room, tables)
+        if len(tables):
+            kernels.name(cells, names, 2 * room, tables)
         cells[LIST], cells[TABLES_ROOM] = begin, room
         cells[NAMES], cells[NAMES_ROOM] = names, 2 * room
 
