@@ -224,7 +224,6 @@ def test_a_window_that_was_alone_in_the_default_graph(window: str) -> None:
         if t == 2:
             assert "merged graph" not in both[1].say("q")
             toggle(both, [Quad(n[3], q, n[0]), Quad(n[0], p, n[1])])
-            assert "merged graph" in both[1].say("q") and "2 queries that are equal" in both[1].say("q")
     for evaluator, found in zip(both, answers, strict=True):
         for stream in STREAMS:
             found += evaluator.end(stream)
