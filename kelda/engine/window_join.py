@@ -436,7 +436,7 @@ class WindowJoin:
             matches = self._alive[leaf]
             for place in known:
                 matches /= facts.tables.keys(facts.table, place)
-            return not keys, matches, leaf
+            return not known, matches, leaf  # a constant is as good as a shared variable
         return not keys, self._alive[leaf] * self._repetition(leaf, keys), leaf
 
     def _repetition(self, leaf: int, keys: list[int]) -> float:

@@ -125,6 +125,7 @@ class InProcessDriver:
         assert self._storing is not None
         store = opened(self.folder, state.batch)
         self._storing.take_up(state.batch, store)
+        self._storing.check(state.stored)
         self.levels = Levels.stand_up(
             0, self.setup, catalog, state.batch, state.memory, state.segments, store
         )
@@ -401,7 +402,7 @@ class InProcessDriver:
             }
             self._storing.write(begun.batch, outcome.changes, self.levels.store.dictionary, about)
         deployment.hand_out(begun.batch, merged, news, begun.content if self._lasts else None)
-        self._log.commit(begun, outcome)
+        self._log.commit(begun, outcome, -1 if self._storing is None else self._storing.last)
         self._batch = begun.batch
         if begun.end != begun.begin:
             self._read = begun.batch

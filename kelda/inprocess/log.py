@@ -41,6 +41,7 @@ class Kept:
     put: dict[int, tuple[int, bytes]]  # segments, with the versions of the catalog that held for them
     removed: list[int]
     memory: bytes
+    stored: int  # the last batch whose changes of stored graphs are in files; -1: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class State:
     version: int = 0
     at: Offsets = field(default_factory=dict)
     memory: bytes | None = None
+    stored: int = -1
     segments: dict[int, tuple[int, bytes]] = field(default_factory=dict)
 
 
@@ -95,7 +97,7 @@ class BatchLog:
                 self._where.pop(number, None)
             with reading(path):
                 state.batch, state.version, state.at = kept.batch, kept.version, json.loads(kept.at)
-            state.memory = kept.memory
+            state.memory, state.stored = kept.memory, kept.stored
             self._files.append(path)
         return state
 
@@ -144,8 +146,8 @@ class BatchLog:
         told = {"batch": begun.batch, "begin": begun.begin, "end": begun.end, "version": begun.version}
         replace_file(self._begun, json.dumps(told).encode())
 
-    def commit(self, begun: Begun, outcome: Outcome) -> None:
-        """It was taken, and its answers with it."""
+    def commit(self, begun: Begun, outcome: Outcome, stored: int) -> None:
+        """It was taken, and its answers with it; `stored` is the last batch in the files of the store."""
         put = {number: (outcome.version, data) for number, data in outcome.put.items()}
         for number in outcome.removed:
             self._where.pop(number, None)
@@ -161,6 +163,7 @@ class BatchLog:
             put,
             outcome.removed,
             outcome.memory,
+            stored,
         )
         replace_file(path, zstandard.compress(wire.encode(kept), 1))
         self._where |= dict.fromkeys(put, path)
@@ -206,7 +209,7 @@ class NoLog:
     def begin(self, begun: Begun) -> None:
         """Nothing lasts."""
 
-    def commit(self, begun: Begun, outcome: Outcome) -> None:
+    def commit(self, begun: Begun, outcome: Outcome, stored: int) -> None:
         """Nothing lasts."""
 
 

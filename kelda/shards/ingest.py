@@ -13,9 +13,12 @@ from kelda.io.elements import ELEMENTS, Columns, columns_of, unpack
 from kelda.io.job import StreamSource
 from kelda.io.sources.arrival import arrived
 from kelda.io.sources.reader import Piece
+from kelda.rdf.columnar import READERS, Found
+from kelda.rdf.columnar.found import NO_TIME
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import checked_length, guess_format, prepare_mapping, read_chunk
+from kelda.rdf.framings.base import Reading
 from kelda.rdf.skim import Skimmed, Skimmer
 from kelda.shards.declared import FED
 from kelda.shards.parcel import Elements, Part, cut, heads_of, pack
@@ -101,11 +104,18 @@ def read(
         before = chunk.begins_on() - 1 if found else 0  # lines may not have been counted
         rejects += [replace(reject, line=reject.line + before) for reject in found]
         return elements
+    ready = prepare_mapping(format, source.mapping)
+    chunk = chunk.load()
+    if format in READERS and not chunk.left_out and not source.path.startswith(FED):
+        how = Reading(name, rejects.append, source.time, ready.mapping, longest, piece.arrived is None)
+        by_columns = READERS[format](chunk, how, routing.asked(source.iri), skimmer.dictionary)
+        if by_columns is not None:
+            return elements_found(by_columns, piece.arrived or 0, route)
     events = read_chunk(
-        chunk.load(),
+        chunk,
         format,
         time_predicate=source.time,
-        mapping=prepare_mapping(format, source.mapping),
+        mapping=ready,
         on_reject=rejects.append,
         name=name,
         max_record=longest,
@@ -147,6 +157,22 @@ def routed(blocks: Iterable[Skimmed], route: Route, rejects: list[Reject]) -> El
 def encoded(events: list[Event], dictionary: Dictionary, route: Route) -> Elements:
     """Elements from events."""
     return elements_of(columns_of(events, dictionary), route)
+
+
+def elements_found(found: Found, arrived: int, route: Route) -> Elements:
+    """Elements from the columns of a chunk; those without a time have that of their arrival."""
+    time = np.where(found.time == NO_TIME, arrived, found.time)
+    each = found.size == 0 or int(found.event[-1]) == found.size - 1
+    heads = heads_of(time)
+    to = route(found.s, found.p, found.o)
+    wanted = np.flatnonzero(to)
+    whole = len(wanted) == found.size
+    columns = (found.s, found.p, found.o, found.g)
+    s, p, o, g = columns if whole else (None if c is None else c[wanted] for c in columns)
+    assert s is not None and p is not None and o is not None
+    rows = None if whole else wanted if found.rows is None else found.rows[wanted]
+    events = None if each else found.event
+    return Elements(found.size, heads, time[heads], rows, to[wanted], s, p, o, g, events)
 
 
 def elements_of(columns: Columns, route: Route) -> Elements:

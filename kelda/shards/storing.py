@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from kelda.errors import CheckpointError
+from kelda.kept import RESTORE
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.keyset import KeySet
 from kelda.shards.snapshots import Snapshots
@@ -15,7 +17,7 @@ from kelda.store.changes import Changes
 from kelda.store.compaction import Compaction, moment_of
 from kelda.store.moments import NEVER
 from kelda.store.store import Store
-from kelda.store.truth import Truth
+from kelda.store.truth import Run, Truth
 
 FOLDER = "store"  # in the folder of a deployment
 
@@ -49,6 +51,17 @@ class Storing:
         ids = store.dictionary.ids()
         if len(ids):
             self._known.add(ids)
+
+    @property
+    def last(self) -> int:
+        """The last batch that is in files; -1: none."""
+        return self._truth.last
+
+    def check(self, last: int) -> None:
+        """Refuse files without those of the batch that was the last one. Others name the one before them."""
+        if self._truth.last < last:
+            name = Run(last, last, False).name
+            raise CheckpointError(f"{self._truth.quads / name} is missing; {RESTORE}")
 
     def remember(self, snapshots: Snapshots) -> None:
         """Have the snapshots of an earlier run, as far as they are to be kept."""

@@ -1,0 +1,14 @@
+"""Readers of chunks as columns, by the format of the stream.
+
+A framing (`kelda.rdf.framings`) says what a record means, record by record, as terms. A reader here finds the
+same in bytes, as ids: the same elements, rejects, line numbers and blank node labels. What is odd in a
+record it hands to the framing. Formats that are not listed are read by their framings alone.
+"""
+
+from __future__ import annotations
+
+from kelda.rdf.columnar.found import Found, Read, found_of
+
+READERS: dict[str, Read] = {}
+
+__all__ = ["READERS", "Found", "Read", "found_of"]
