@@ -11,7 +11,7 @@ MISSING = -1
 
 
 class Cells(NamedTuple):
-    """Row i has the text `text[start[i]:end[i]]`, UTF-8 without escapes or quotes; `start[i]` is MISSING where
+    """Row i is `text[start[i]:end[i]]`, in UTF-8 without escapes or quotes; `start[i]` is MISSING where
     it has no value. Behind the texts there is padding, so that words of bytes may be read at once."""
 
     text: NDArray[np.uint8]
