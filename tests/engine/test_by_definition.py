@@ -135,3 +135,28 @@ def test_it_stands_up_again(cut: int) -> None:
     assert second.now == first.now
     found += second.push(S, [event(t) for t in range(cut, 10)]) + second.end(S)
     assert bag(found) == bag(expected)
+
+
+def test_a_query_that_stands_up_with_another_number_keeps_its_windows_for_itself():
+    """The number that it had before may be that of a query which comes later."""
+
+    def engine(*names: str) -> ReferenceEvaluator:
+        evaluator = ReferenceEvaluator()
+        for stream in "ab":
+            evaluator.add_stream(f"http://ex/{stream}", from_start=True)
+        for name in names:
+            evaluator.register(name, parse("SELECT * { STREAM ?s [RANGE 9s] { ?x ?p ?y } }"))
+        return evaluator
+
+    one = NamedNode("http://ex/one")
+    event = Event(1000, (Quad(one, one, one),))
+    before = engine("gone", "kept")
+    before.drop("gone")
+    before.push("http://ex/b", [event])
+    after = engine("kept")
+    after.restore(before.snapshot())
+    after.register("next", parse("SELECT * { STREAM <http://ex/a> [RANGE 9s] { ?x ?p ?y } }"))
+    after.push("http://ex/a", [event])
+    answers = after.end("http://ex/a") + after.end("http://ex/b")
+    said = sorted((a.query, str((a.bindings or {}).get("s"))) for a in answers if a.sign == "+")
+    assert said == [("kept", "<http://ex/a>"), ("kept", "<http://ex/b>"), ("next", "None")]
