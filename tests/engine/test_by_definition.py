@@ -154,7 +154,6 @@ def test_a_query_that_stands_up_with_another_number_keeps_its_windows_for_itself
     after = engine("kept")
     after.restore(before.snapshot())
     after.register("next", parse("SELECT * { STREAM <http://ex/b> [RANGE 9s] { ?x ?p ?y } }"))
-    after.push("http://ex/b", [Event(1000, (Quad(one, one, one),))])
+    after.push("http://ex/b", [Event(time, (Quad(one, one, one),)) for time in (1000, 2000)])
     answers = after.end("http://ex/a") + after.end("http://ex/b")
-    said = sorted((a.query, str((a.bindings or {}).get("s"))) for a in answers if a.sign == "+")
-    assert said == [("kept", "<http://ex/b>"), ("next", "None")]
+    assert {(a.bindings or {}).get("s") for a in answers if a.query == "kept"} == {NamedNode("http://ex/b")}
