@@ -372,13 +372,24 @@ class InProcessDriver:
             begin = offsets_of(self._streams.begun(self._at))
             if end == begin and not self._updated:
                 return False
-            begun = Begun(self._batch + 1, begin, end, self.deployment.catalog.version)
-            self._log.begin(begun)
-            self._updated = False
-            self._carry_out(begun)
+            self._take_batch(begin, end)
             self._done.notify_all()
         self._after()
         return True
+
+    def _take_batch(self, begin: Offsets, end: Offsets) -> None:
+        begun = Begun(self._batch + 1, begin, end, self.deployment.catalog.version)
+        self._log.begin(begun)
+        self._updated = False
+        self._carry_out(begun)
+
+    def _make_updates_last(self) -> None:
+        """What was loaded and updated since the last batch ends in the files of the store, not only in the
+        catalog: whoever comes next need not carry it out again."""
+        with self.lock:
+            if self._updated and self._failure is None and not self._closed:
+                begin = offsets_of(self._streams.begun(self._at))
+                self._take_batch(begin, begin)
 
     def _carry_out(self, begun: Begun) -> None:
         """Take a batch, hand out its answers, and commit it."""
@@ -483,7 +494,10 @@ class InProcessDriver:
         self._wake.set()
         if thread is not None and thread is not threading.current_thread():
             thread.join()
-        self.close()
+        try:
+            self._make_updates_last()
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Let go of the checkpoint and all files."""
