@@ -46,7 +46,7 @@ from kelda.shards.levels import Levels
 from kelda.shards.setup import Setup
 from kelda.shards.shard import Shard
 from kelda.shards.snapshots import DEFAULT_KEEP, Keep
-from kelda.shards.storing import Storing, opened
+from kelda.shards.storing import Storing
 from kelda.store.moments import seen_by
 
 SETTLED = 60.0  # seconds that an update is waited for
@@ -123,8 +123,7 @@ class InProcessDriver:
         begun = self._log.begun(state)
         catalog.refresh().check(state.version if begun is None else begun.version)  # type: ignore[attr-defined]
         assert self._storing is not None
-        store = opened(self.folder, state.batch)
-        self._storing.take_up(state.batch, store)
+        store = self._storing.take_up(state.batch)
         self._storing.check(state.stored)
         self.levels = Levels.stand_up(
             0, self.setup, catalog, state.batch, state.memory, state.segments, store
@@ -506,6 +505,8 @@ class InProcessDriver:
             self._streams.close()
             if self._storing is not None:
                 self._storing.close()
+                if self._failure is None and not self._updated:
+                    self._storing.keep_image(self.levels.store)
             self.deployment.close()
             if not self._lasts:
                 shutil.rmtree(self.folder, ignore_errors=True)

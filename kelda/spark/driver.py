@@ -42,7 +42,7 @@ from kelda.shards.routing_file import RoutingFile
 from kelda.shards.setup import Setup
 from kelda.shards.shard import News, Outcome
 from kelda.shards.snapshots import DEFAULT_KEEP, Keep
-from kelda.shards.storing import FOLDER, Storing, opened
+from kelda.shards.storing import FOLDER, Storing
 from kelda.spark.client import TRIES, AtHost
 from kelda.spark.errors import explain
 from kelda.spark.host_wire import ToldGone, outcome_of
@@ -100,9 +100,8 @@ class SparkDriver:
             self._pieces: dict[str, int] = {}  # of each stream: how many have been answered
             self.log.mend()
             committed = self.run.last_commit()
-            store = opened(self.folder, committed)
             self._storing = Storing(self.folder)
-            self._storing.take_up(committed, store)
+            store = self._storing.take_up(committed)
             self.deployment = Deployment(
                 setup,
                 checkpoint,
@@ -416,6 +415,8 @@ class SparkDriver:
                 self._keep_clocks()
         finally:
             self._storing.close()
+            if not closed and self._storing.last <= self.run.last_commit():
+                self._storing.keep_image(self.deployment.store)
             self.deployment.close()
 
     # -------------------------------------------------------------------- batches

@@ -200,7 +200,7 @@ class _Served:
         try:
             loaded = {i: (version, zstandard.decompress(data)) for i, (version, data) in segments.items()}
             kept = None if memory is None else zstandard.decompress(memory)
-            store = None if kept is None else opened(Path(self.run.folder), before[0])
+            store = None if kept is None else opened(Path(self.run.folder), before[0])[0]
             setup, number = self.run.setup, self.number
             shard = Levels.stand_up(number, setup, self.catalog, before[0], kept, loaded, store)
             self.shard, self._stamp = shard, before
