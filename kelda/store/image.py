@@ -4,8 +4,8 @@
 
 An image is worth nothing without the truth: it is stamped with the last batch whose changes it has, and what
 the truth knows about that batch. One that is missing, damaged, or of another batch than the truth has is
-passed over, and the store is made again from the truth; what later batches changed is carried out on it. It is
-written under a hidden name, synced and renamed, and never changed. It is mapped so that who writes into a page
+passed over, and the store is made again from the truth; what later batches changed is carried out on it. It
+is written under a hidden name, synced and renamed, never changed, and mapped so that who writes into a page
 has that for himself: processes of a machine share all that none of them has changed.
 
     magic | u32 | header, as JSON | sections, each from the beginning of a page
