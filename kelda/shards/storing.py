@@ -19,6 +19,7 @@ from kelda.store.compaction import Compaction, moment_of
 from kelda.store.image import Image, Images
 from kelda.store.moments import NEVER
 from kelda.store.store import Store
+from kelda.store.tables_kernels import OBJECT, SUBJECT
 from kelda.store.truth import Run, Truth
 
 FOLDER = "store"  # in the folder of a deployment
@@ -125,12 +126,19 @@ class Storing:
         """Let go of the files."""
         self._compaction.close()
 
-    def keep_image(self, store: Store) -> None:
-        """Have the store opened fast the next time, if it is large: it is as the last batch in files has left
-        it, and that is committed. To be called behind `close`, when nothing is put together any more."""
-        if self._behind < max(LEAST, store.facts // 16):
+    def keep_image(self, store: Store, *, part: int = 16, indexed: bool = False) -> None:
+        """Have the store opened fast the next time, if it is large and one in `part` of its facts is in no
+        image: it is as the last batch in files has left it, and that is committed. `indexed`: with all
+        indexes, which each process that maps it would make for itself."""
+        if self._behind < LEAST or self._behind < store.facts // part:
             return
         batch = self.last
-        if (about := self._truth.about(batch)) is not None:
-            self._images.write(store, batch, about, self._written)
-            self._behind = 0
+        self._compaction.keep_apart(batch)
+        if indexed:
+            for table in store.tables.all():
+                for column in (SUBJECT, OBJECT):
+                    store.tables.index(table, column)
+        with suppress(CheckpointError):  # files are put together, just now: the next time will do
+            if (about := self._truth.about(batch)) is not None:
+                self._images.write(store, batch, about, self._written)
+                self._behind = 0

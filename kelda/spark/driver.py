@@ -454,6 +454,8 @@ class SparkDriver:
         store, changes = self.deployment.store, outcome.changes
         for stream, (events, _) in outcome.news.read.items():
             self._events[stream] = self._events.get(stream, 0) + events
+        # For the hosts, which share it. All before this batch is committed.
+        self._storing.keep_image(store, part=2, indexed=True)
         now = min(outcome.news.reported, default=outcome.news.now)
         last = int(changes.moment.max()) if len(changes) else NEVER
         moment = seen_by(now, max(store.latest, last))

@@ -67,6 +67,15 @@ class Images:
     def __init__(self, truth: Truth) -> None:
         self._truth, self.folder = truth, truth.folder / FOLDER
 
+    @property
+    def newest(self) -> int:
+        """The batch of the last one, sound or not; -1: there is none."""
+        with contextlib.suppress(OSError):
+            return max(
+                (int(Path(name).stem) for name in os.listdir(self.folder) if _is_image(name)), default=-1
+            )
+        return -1
+
     def latest(self, until: int | None = None) -> Image | None:
         """The last one that is sound, fits the truth, and has nothing behind a batch."""
         for path in sorted(self.folder.glob("*.image"), reverse=True):
@@ -144,6 +153,11 @@ def _checksum(array: NDArray[Any]) -> str:
 
 
 # ------------------------------------------------------------------------------ reading
+
+
+def _is_image(name: str) -> bool:
+    stem, _, kind = name.partition(".")
+    return kind == "image" and stem.isdigit()
 
 
 @contextlib.contextmanager
