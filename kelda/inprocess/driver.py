@@ -503,6 +503,7 @@ class InProcessDriver:
         with self.lock:
             self._closed = True
             self._streams.close()
+            self._log.close()
             if self._storing is not None:
                 self._storing.close()
                 if self._failure is None and not self._updated:
