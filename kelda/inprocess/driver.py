@@ -79,6 +79,7 @@ class InProcessDriver:
         self._batch, self._at = -1, Offsets()
         self._read = -1  # the last batch that was read from sources
         self._updated = False  # stored graphs were changed since the last batch, which is to be told with one
+        self._taking = False  # a batch; it stays so if that has failed
         self._starting = True
         self._piece_records = min(RECORDS, max(1, batch_events))
         self._streams = Together(self._open, self._piece_records)
@@ -378,15 +379,17 @@ class InProcessDriver:
 
     def _take_batch(self, begin: Offsets, end: Offsets) -> None:
         begun = Begun(self._batch + 1, begin, end, self.deployment.catalog.version)
+        self._taking = True
         self._log.begin(begun)
         self._updated = False
         self._carry_out(begun)
+        self._taking = False
 
     def _make_updates_last(self) -> None:
         """What was loaded and updated since the last batch ends in the files of the store, not only in the
         catalog: whoever comes next need not carry it out again."""
         with self.lock:
-            if self._updated and self._failure is None and not self._closed:
+            if self._updated and self._failure is None and not (self._closed or self._taking):
                 begin = offsets_of(self._streams.begun(self._at))
                 self._take_batch(begin, begin)
 
@@ -494,7 +497,9 @@ class InProcessDriver:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
         try:
-            self._make_updates_last()
+            # Who was never started does not open sinks for it: they may not be there.
+            if thread is not None or not any(query.sink for query in self.deployment.registered.values()):
+                self._make_updates_last()
         finally:
             self.close()
 
@@ -506,7 +511,7 @@ class InProcessDriver:
             self._log.close()
             if self._storing is not None:
                 self._storing.close()
-                if self._failure is None and not self._updated:
+                if self._failure is None and not (self._updated or self._taking):
                     self._storing.keep_image(self.levels.store)
             self.deployment.close()
             if not self._lasts:
