@@ -47,7 +47,8 @@ def _prepared(name: str, mapping: Mapping[str, Any] | None) -> TableMapping:
     return compile_mapping(mapping)
 
 
-def _event(row: Row, ordinal: int, how: Reading, each: Each | None = None) -> Event:
+def row_event(row: Row, ordinal: int, how: Reading, each: Each | None = None) -> Event:
+    """The event of a row; RecordError if it makes none."""
     mapping: TableMapping = how.mapping
     quads = mapping.quads(row, scope_of(how.name, ordinal), each)
     time = mapping.time(row)
@@ -165,7 +166,7 @@ class Csv:
                         text = cells[position[column]]
                         return None if not text.strip() or text in mapping.missing else text
 
-                    event = _event(value, ordinal, how)
+                    event = row_event(value, ordinal, how)
                 except RecordError as error:
                     how.reject(line, str(error), row)
                 else:
@@ -224,9 +225,9 @@ def object_event(found: Mapping[str, Any], ordinal: int, how: Reading) -> Event:
         return None if text is None or not text.strip() or text in missing else text
 
     try:
-        return _event(value, ordinal, how)
+        return row_event(value, ordinal, how)
     except _Several:
-        return _event(value, ordinal, how, partial(_combinations, found, missing))
+        return row_event(value, ordinal, how, partial(_combinations, found, missing))
 
 
 class _Number(str):
