@@ -15,6 +15,7 @@ starts at MISSING has no value. Texts must be valid UTF-8.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,7 @@ class Program:
         self._said = [_Said(predicate.value, o, position) for _, predicate, o in mapping.triples]
 
     @classmethod
+    @lru_cache(maxsize=256)
     def of(cls, mapping: TableMapping) -> Program | None:
         """The program of a mapping; None if it has to be left to the framing."""
         position = {name: place for place, name in enumerate(mapping.columns)}
