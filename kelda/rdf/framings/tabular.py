@@ -223,7 +223,7 @@ def object_event(found: Mapping[str, Any], ordinal: int, how: Reading) -> Event:
     missing = how.mapping.missing
 
     def value(column: str) -> str | None:
-        text = _look_up(found, column)
+        text = text_in(found, column)
         return None if text is None or not text.strip() or text in missing else text
 
     try:
@@ -249,8 +249,8 @@ def _object(line: bytes) -> dict[str, Any]:
     return found
 
 
-def _look_up(found: Mapping[str, Any], column: str) -> str | None:
-    """A member by its name, or along a path `a.b.c`."""
+def text_in(found: Mapping[str, Any], column: str) -> str | None:
+    """The text of a member by its name, or along a path `a.b.c`."""
     value: Any = found.get(column)
     if value is None and "." in column and column not in found:
         value = found
@@ -274,7 +274,7 @@ def _text_of(value: Any, column: str) -> str | None:
         return format(value, "f") if isinstance(value, Decimal) else str(value)
     if isinstance(value, date):  # datetimes are dates
         return value.isoformat().replace("+00:00", "Z")
-    if hasattr(value, "item"):  # a number of NumPy's
+    if hasattr(value, "item") and getattr(value, "size", 1) == 1:  # a number of NumPy's
         return _text_of(value.item(), column)
     raise RecordError(f"'{column}' holds an object, not a value")
 
