@@ -47,7 +47,8 @@ def _prepared(name: str, mapping: Mapping[str, Any] | None) -> TableMapping:
     return compile_mapping(mapping)
 
 
-def _event(row: Row, ordinal: int, how: Reading, each: Each | None = None) -> Event:
+def row_event(row: Row, ordinal: int, how: Reading, each: Each | None = None) -> Event:
+    """The event of a row; RecordError if it makes none."""
     mapping: TableMapping = how.mapping
     quads = mapping.quads(row, scope_of(how.name, ordinal), each)
     time = mapping.time(row)
@@ -149,7 +150,7 @@ class Csv:
 
     def read(self, chunk: Chunk, how: Reading) -> Iterator[Event]:
         mapping: TableMapping = how.mapping
-        header = self._header(chunk, mapping)
+        header = header_of(chunk, mapping)
         position = {name: place for place, name in enumerate(header)}
         start, line, ordinal = 0, chunk.first_line, chunk.ordinal
         splitter = RowSplitter(mapping.delimiter, header_known=True, longest=how.longest)
@@ -165,7 +166,7 @@ class Csv:
                         text = cells[position[column]]
                         return None if not text.strip() or text in mapping.missing else text
 
-                    event = _event(value, ordinal, how)
+                    event = row_event(value, ordinal, how)
                 except RecordError as error:
                     how.reject(line, str(error), row)
                 else:
@@ -173,17 +174,19 @@ class Csv:
                 ordinal += 1
             start, line = cut.end, line + row.count(b"\n")
 
-    def _header(self, chunk: Chunk, mapping: TableMapping) -> tuple[str, ...]:
-        header = mapping.header
-        if header is None:
-            try:
-                header = tuple(name.strip() for name in _cells(chunk.context, mapping.delimiter))
-            except RecordError as error:
-                raise UsageError(f"the CSV header cannot be read: {error}") from None
-        for name in mapping.columns:
-            if name not in header:
-                raise UsageError(f"the mapping uses column '{name}', but the header has: {', '.join(header)}")
-        return header
+
+def header_of(chunk: Chunk, mapping: TableMapping) -> tuple[str, ...]:
+    """The names of the columns of a chunk of CSV; UsageError if the mapping uses others."""
+    header = mapping.header
+    if header is None:
+        try:
+            header = tuple(name.strip() for name in _cells(chunk.context, mapping.delimiter))
+        except RecordError as error:
+            raise UsageError(f"the CSV header cannot be read: {error}") from None
+    for name in mapping.columns:
+        if name not in header:
+            raise UsageError(f"the mapping uses column '{name}', but the header has: {', '.join(header)}")
+    return header
 
 
 # ------------------------------------------------------------------------------------ json
@@ -220,13 +223,13 @@ def object_event(found: Mapping[str, Any], ordinal: int, how: Reading) -> Event:
     missing = how.mapping.missing
 
     def value(column: str) -> str | None:
-        text = _look_up(found, column)
+        text = text_in(found, column)
         return None if text is None or not text.strip() or text in missing else text
 
     try:
-        return _event(value, ordinal, how)
+        return row_event(value, ordinal, how)
     except _Several:
-        return _event(value, ordinal, how, partial(_combinations, found, missing))
+        return row_event(value, ordinal, how, partial(_combinations, found, missing))
 
 
 class _Number(str):
@@ -246,8 +249,8 @@ def _object(line: bytes) -> dict[str, Any]:
     return found
 
 
-def _look_up(found: Mapping[str, Any], column: str) -> str | None:
-    """A member by its name, or along a path `a.b.c`."""
+def text_in(found: Mapping[str, Any], column: str) -> str | None:
+    """The text of a member by its name, or along a path `a.b.c`."""
     value: Any = found.get(column)
     if value is None and "." in column and column not in found:
         value = found
@@ -271,7 +274,7 @@ def _text_of(value: Any, column: str) -> str | None:
         return format(value, "f") if isinstance(value, Decimal) else str(value)
     if isinstance(value, date):  # datetimes are dates
         return value.isoformat().replace("+00:00", "Z")
-    if hasattr(value, "item"):  # a number of NumPy's
+    if hasattr(value, "item") and getattr(value, "size", 1) == 1:  # a number of NumPy's
         return _text_of(value.item(), column)
     raise RecordError(f"'{column}' holds an object, not a value")
 
