@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from pyoxigraph import NamedNode, Quad, RdfFormat
@@ -57,6 +58,11 @@ class ContextMapping:
         self.first = b""
         if "@context" in given:
             self.first = json.dumps(given["@context"]).encode()
+
+    @cached_property
+    def key(self) -> str:
+        """The same for mappings that say the same of addresses."""
+        return json.dumps(self.contexts)
 
     def filled_in(self, context: Any) -> Any:
         """The context with the addresses that the mapping knows replaced by what they stand for."""
