@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -92,11 +93,25 @@ def prepare_mapping(format: str, mapping: Any) -> Any:
             raise UsageError(f"the mapping was prepared for '{mapping.framing.name}', not for '{format}'")
         return mapping
     if isinstance(mapping, (str, Path)):
-        mapping = _load(Path(mapping))
+        return _from_file(format, Path(mapping))
     if mapping is not None and not isinstance(mapping, Mapping):
         raise UsageError(f"a mapping must be a table of names and values, not {type(mapping).__name__}")
     framing = framing_of(format)
     return ReadyMapping(framing, framing.prepare(mapping))
+
+
+def _from_file(format: str, path: Path) -> Any:
+    """As `prepare_mapping`; a file that was not changed is read once."""
+    try:
+        state = path.stat()
+    except OSError:
+        return prepare_mapping(format, _load(path))  # which raises
+    return _unchanged(format, path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=256)
+def _unchanged(format: str, path: Path, mtime_ns: int, size: int) -> Any:
+    return prepare_mapping(format, _load(path))
 
 
 class ReadyMapping:

@@ -150,7 +150,7 @@ class Csv:
 
     def read(self, chunk: Chunk, how: Reading) -> Iterator[Event]:
         mapping: TableMapping = how.mapping
-        header = self._header(chunk, mapping)
+        header = header_of(chunk, mapping)
         position = {name: place for place, name in enumerate(header)}
         start, line, ordinal = 0, chunk.first_line, chunk.ordinal
         splitter = RowSplitter(mapping.delimiter, header_known=True, longest=how.longest)
@@ -174,17 +174,19 @@ class Csv:
                 ordinal += 1
             start, line = cut.end, line + row.count(b"\n")
 
-    def _header(self, chunk: Chunk, mapping: TableMapping) -> tuple[str, ...]:
-        header = mapping.header
-        if header is None:
-            try:
-                header = tuple(name.strip() for name in _cells(chunk.context, mapping.delimiter))
-            except RecordError as error:
-                raise UsageError(f"the CSV header cannot be read: {error}") from None
-        for name in mapping.columns:
-            if name not in header:
-                raise UsageError(f"the mapping uses column '{name}', but the header has: {', '.join(header)}")
-        return header
+
+def header_of(chunk: Chunk, mapping: TableMapping) -> tuple[str, ...]:
+    """The names of the columns of a chunk of CSV; UsageError if the mapping uses others."""
+    header = mapping.header
+    if header is None:
+        try:
+            header = tuple(name.strip() for name in _cells(chunk.context, mapping.delimiter))
+        except RecordError as error:
+            raise UsageError(f"the CSV header cannot be read: {error}") from None
+    for name in mapping.columns:
+        if name not in header:
+            raise UsageError(f"the mapping uses column '{name}', but the header has: {', '.join(header)}")
+    return header
 
 
 # ------------------------------------------------------------------------------------ json
