@@ -23,7 +23,7 @@ from kelda.rdf.columnar.jsonld_known import Known, Table
 from kelda.rdf.columnar.jsonld_shapes import Shape, iris_of, learn_rule, learned, names_in, renamed
 from kelda.rdf.columnar.weave import Odd, runs, woven
 from kelda.rdf.dictionary import Dictionary
-from kelda.rdf.framings.base import Chunk, Reading, RecordError
+from kelda.rdf.framings.base import Chunk, Reading, RecordError, json_text
 from kelda.rdf.framings.blanks import scope_of
 from kelda.rdf.framings.ndjsonld import NDJSONLD, ContextMapping, _context_line, _quads
 from kelda.rdf.skim import Asked
@@ -31,7 +31,7 @@ from kelda.rdf.skim import Asked
 MOST_CONTEXTS = 64  # of which the shapes are known
 MOST_SHAPES = 64  # of a context
 MOST_TRIALS = 256  # of learning one in a context
-MOST_AT_ONCE = 16  # in a chunk
+MOST_AT_ONCE = 32  # in a chunk
 MOST_FAILURES = 3  # of documents that begin alike
 BLOCK_TEXT, BLOCK_ROWS = 1 << 26, 1 << 20  # for which there is room at a time
 
@@ -47,7 +47,7 @@ def read(chunk: Chunk, how: Reading, asked: Asked, dictionary: Dictionary) -> Fo
     said = lines.read(known.table, asked, how, dictionary)
     tried: set[int] = set()
     while len(tried) < MOST_AT_ONCE and known.trials < MOST_TRIALS:
-        line = next((k for k in np.flatnonzero(said.shape < 0)[:MOST_AT_ONCE].tolist() if k not in tried), -1)
+        line = next((k for k in np.flatnonzero(said.shape < 0).tolist() if k not in tried), -1)
         if line < 0:
             break
         tried.add(line)
@@ -175,25 +175,22 @@ def _learn(known: Known, context: bytes, line: bytes, mapping: ContextMapping) -
         except RecordError:
             return None
 
+    try:
+        names = _names_of(json.loads(json_text(line)))
+    except (ValueError, RecursionError, RecordError):
+        return False
     with known.lock:
         known.trials += 1
         seen = [(shape, iris) for shape in known.shapes if (iris := iris_of(shape, line)) is not None]
         if seen:
-            news = [
-                learn_rule(shape, line, hole, value, say, known.names)
-                for shape, iris in seen
-                for hole, value in iris
-            ]
+            news = [learn_rule(shape, line, hole, value, say) for shape, iris in seen for hole, value in iris]
             if any(news):
                 known.renew()
             return any(news)
         if len(known.shapes) >= MOST_SHAPES:
             return False
-        try:
-            names = known.names | _names_of(json.loads(line))
-        except (ValueError, RecursionError):
-            return False
-        shape = learned(line, say, names)
+        names |= known.names
+        shape = learned(line, say)
         if shape is None or not _holds(shape, names, line, context, mapping):
             return False
         known.shapes.append(shape)

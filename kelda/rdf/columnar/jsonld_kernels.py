@@ -67,7 +67,7 @@ _YEAR_ONE = FIRST_MS
 
 
 class Shapes(NamedTuple):
-    """All shapes that are known, as laid out above, and the names that are no names without colon."""
+    """All shapes that are known, as laid out above, and the terms of the contexts, by their hashes."""
 
     shapes: NDArray[np.int64]
     pieces: NDArray[np.int64]
@@ -188,10 +188,10 @@ def _iri(text, start, end, hole, known, out, at):  # type: ignore[no-untyped-def
             return -1
         if end - colon > 2 and load8(text, colon + 1) == _SLASH and load8(text, colon + 2) == _SLASH:
             size += 2
-    else:
-        known_term = identity_of(text, start, end, np.uint64(0))
-        if not named or start == end or has(known.terms, 0, known.terms.shape[0] - 1, known_term):
-            return -1
+    elif not named or start == end:
+        return -1
+    if has(known.terms, 0, known.terms.shape[0] - 1, identity_of(text, start, end, np.uint64(0))):
+        return -1
     for k in range(hole[RULE], hole[RULE_END]):
         rule = known.rules[k]
         if _begins(text, start, size, texts, rule):

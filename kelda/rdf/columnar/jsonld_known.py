@@ -57,8 +57,7 @@ class Table:
                 holes.append(_hole(hole, texts, first, len(rules)))
             quads += [[self._part(part) for part in quad] for quad in shape.quads]
         terms = KeySet()
-        some = [hash_text(name.encode()) for name in names if ":" not in name]
-        terms.add(np.array(some, np.int64))
+        terms.add(np.array([hash_text(name.encode("utf-8", "replace")) for name in names], np.int64))
         self.spans = _array([texts.put(_text_of(term)) for term in self._constants], 2)
         self.constants = np.array([encode(term, seed) for term in self._constants], np.int64)
         self.texts = np.frombuffer(bytes(texts.data) + bytes(WIDTH), np.uint8)

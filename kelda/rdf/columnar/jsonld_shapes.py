@@ -120,8 +120,8 @@ class _Document:
         return (*out, self.line[at:])
 
 
-def learned(line: bytes, say: Say, names: Iterable[str]) -> Shape | None:
-    """The shape of a document; None if that is not sure. `names` are those in its contexts."""
+def learned(line: bytes, say: Say) -> Shape | None:
+    """The shape of a document; None if that is not sure."""
     document = _Document(line.rstrip(b" \t\r\n"))
     spans = document.spans
     if not document.plain or len(spans) > MOST_HOLES or len(line) > LONGEST or _NAME.encode() in line:
@@ -137,7 +137,7 @@ def learned(line: bytes, say: Say, names: Iterable[str]) -> Shape | None:
             for number, hole in zip(holes, found.holes, strict=True):
                 begin, end, _ = spans[number]
                 if hole.role == IRI:
-                    learn_rule(found, line, holes.index(number), line[begin:end], say, names)
+                    learn_rule(found, line, holes.index(number), line[begin:end], say)
             return found
         if not found - fixed:
             return None
@@ -151,7 +151,7 @@ def rule_of(value: str) -> str:
     return before + ":" + ("//" if rest.startswith("//") else "") if colon else ""
 
 
-def learn_rule(shape: Shape, line: bytes, number: int, value: bytes, say: Say, names: Iterable[str]) -> bool:
+def learn_rule(shape: Shape, line: bytes, number: int, value: bytes, say: Say) -> bool:
     """Know what becomes of values of a hole that begin as this one does; whether that is news."""
     hole = shape.holes[number]
     try:
@@ -163,8 +163,6 @@ def learn_rule(shape: Shape, line: bytes, number: int, value: bytes, say: Say, n
     if re.fullmatch(r"(?:[A-Za-z][\w.+-]*:(?://)?)?", begin, re.ASCII) is None:
         return False
     hole.failed.add(begin)
-    if begin and any(name.startswith(begin) for name in names):
-        return False
     document, bases = _Document(line.rstrip(b" \t\r\n")), set()
     values = values_of(shape, document)
     if values is None:
