@@ -9,6 +9,11 @@ KELDA_RANDOM=1 they draw new ones (and print how to get a failure back), with KE
 from __future__ import annotations
 
 import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -32,3 +37,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     except EnvironmentProblem as problem:
         for item in on_spark:
             item.add_marker(pytest.mark.skip(reason=str(problem).splitlines()[0]))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def ctrl_c_interrupts() -> None:
+    """Also where the tests were started by a shell that lets its background jobs ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def memory_path(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where there is such a place, for tests that sync thousands of files."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    folder = Path(tempfile.mkdtemp(prefix="kelda-test-", dir="/dev/shm"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)

@@ -22,8 +22,8 @@ Ids = NDArray[np.int64]
 @wire.plain
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Facts that are added (sign 1) and removed (sign -1), in the order in which that is carried out. Moments
-    do not fall; within one, removals come first."""
+    """Facts that are added (sign 1) and removed (sign -1), in the order in which that is carried out. In each
+    graph moments do not fall, and removals come first within one."""
 
     graph: Ids
     s: Ids

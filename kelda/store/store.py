@@ -32,11 +32,11 @@ class Store:
         return int(self.heap.cells[LATEST])
 
     def apply(self, changes: Changes) -> Changes:
-        """Carry out changes, whose moments do not fall behind those before; those that made a difference."""
+        """Carry out changes, in the order in which they were made; those that made a difference."""
         if not len(changes):
             return changes
         made = self.tables.apply(changes)
-        self.heap.cells[LATEST] = max(self.latest, int(changes.moment[-1]))
+        self.heap.cells[LATEST] = max(self.latest, int(changes.moment.max()))  # levels are not equally far
         return changes if made.all() else changes.select(np.flatnonzero(made))
 
     def view(self, at: int | None = None) -> View:

@@ -105,3 +105,12 @@ def _lookups(store: Store, moment: int, wanted: set[tuple[int, ...]]) -> None:
             assert sorted(zip(values, -keys[which], strict=True)) == sorted(x for x in mine if x[1] > -12)
             s, o = (a.ravel().copy() for a in np.meshgrid(keys, -keys))
             assert table.holds(s, o).tolist() == [pair in mine for pair in zip(s, o, strict=True)]
+
+
+def test_the_last_moment_of_changes_that_levels_made():
+    """A level that lags behind makes its changes after those of an update, for earlier moments."""
+    later, earlier = (2099 << 20) + 1, 2000 << 20
+    one, two = np.array([1, 1]), np.array([1, 2])
+    store = Store()
+    store.apply(Changes(two, one, one, one, np.array([later, earlier]), one))
+    assert store.latest == later

@@ -19,9 +19,11 @@ from kelda.io.sources.spot import Spot, lines_before
 from kelda.io.sources.text import Text
 from kelda.rdf.framing import BOM, RECORDS, checked_length, framing_of, prepare_mapping
 from kelda.rdf.framings.base import HEAD, Chunk, LineSplitter, Splitter
+from kelda.rdf.framings.mapping import TableMapping
 from kelda.rdf.framings.messages import MessageSplitter
 from kelda.rdf.framings.ndjsonld import ContextLineSplitter
 from kelda.rdf.framings.nquads import RunSplitter
+from kelda.rdf.framings.row_kernels import FULL, whole_rows
 from kelda.rdf.framings.tabular import RowSplitter
 
 PIECE_BYTES = 1 << 18  # a piece of the usual lines is then some thousand records
@@ -85,6 +87,7 @@ class Cutter:
         self._any_length = self.longest >= self.piece_bytes  # of what fits into a piece, nothing is too long
         self.by_line = isinstance(splitter, LineSplitter)
         self._by_run = isinstance(splitter, RunSplitter) and not exact and self._any_length
+        self._by_row = isinstance(splitter, RowSplitter) and self._any_length
         if self._by_run:  # a line more is looked at, in which nothing must be too long either
             self.piece_bytes = min(self.piece_bytes, self.longest * 4 // 5)
         self._first_context = splitter.context
@@ -113,6 +116,10 @@ class Cutter:
         if self.by_line:
             return self._lines(text, place, complete, limit, most)
         inside = self._window is not None and self._window.is_inside(text, place)
+        by_row = self._by_row and not inside and limit is None
+        if by_row and (step := self._rows(text, place, complete, most)) is not None:
+            self._window = None
+            return step
         if self._by_run and not inside and (place.at or text.read(0, len(BOM)) != BOM):
             return self._runs(text, place, complete, limit, most)
         return self._records(text, place, complete, limit, most)
@@ -231,6 +238,34 @@ class Cutter:
         return Step(
             Chunk(place.line, place.records, b"", said), records, after, complete and text.at_end(after.at)
         )
+
+    # ------------------------------------------------------------------ rows
+
+    def _rows(self, text: Text, place: Place, complete: bool, most: int) -> Step | None:
+        """The piece, if it is of usual rows; None if the splitter has to look at them."""
+        data = text.read(place.at, self.piece_bytes + LOOK)
+        at_end = complete and text.at_end(place.at + len(data))
+        begin, context = 0, place.context
+        mapping: TableMapping = self._ready.mapping
+        if place.at == 0 and data.startswith(BOM):
+            begin = len(BOM)
+        if mapping.header is None and not context:
+            end = data.find(b"\n", begin) + 1
+            context = data[begin:end]
+            if not end or b'"' in context or context.isspace() or len(context) > self.longest:
+                return None
+            begin = end
+        array = np.frombuffer(data, np.uint8)
+        delimiter = ord(mapping.delimiter)
+        found = whole_rows(array, begin, delimiter, most, self.piece_bytes, self.longest, at_end)
+        end, records, why = map(int, found)
+        if not records or why != FULL:
+            return None
+        first = place.line + data.count(b"\n", 0, begin)
+        line = first + data.count(b"\n", begin, end)
+        after = Place(place.at + end, line, place.records + records, context)
+        chunk = Chunk(first, place.records, context, data[begin:end])
+        return Step(chunk, records, after, complete and text.at_end(after.at))
 
     # ------------------------------------------------------------------ any records
 
