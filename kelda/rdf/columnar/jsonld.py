@@ -25,7 +25,7 @@ from kelda.rdf.columnar.weave import Odd, runs, woven
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.framings.base import Chunk, Reading, RecordError, json_text
 from kelda.rdf.framings.blanks import scope_of
-from kelda.rdf.framings.ndjsonld import NDJSONLD, ContextMapping, _context_line, _quads
+from kelda.rdf.framings.ndjsonld import NDJSONLD, ContextMapping, _quads, context_line
 from kelda.rdf.skim import Asked
 
 MOST_CONTEXTS = 64  # of which the shapes are known
@@ -56,7 +56,7 @@ def read(chunk: Chunk, how: Reading, asked: Asked, dictionary: Dictionary) -> Fo
     odd = said.shape < 0
     rest = []
     for first, end in runs(odd):
-        if any(_context_line(lines.text(line), mapping) is not None for line in range(first, end)):
+        if any(context_line(lines.text(line), mapping) is not None for line in range(first, end)):
             return None
     for first, end in runs(odd):
         rest.append(Odd(first, list(NDJSONLD.read(lines.part(first, end), how))))

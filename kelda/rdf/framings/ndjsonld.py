@@ -96,7 +96,7 @@ class ContextLineSplitter:
         for end in line_ends(data, at_end):
             line = data[start:end]
             too_long = self._inside or len(line) > self._longest
-            context = None if too_long else _context_line(line, self._mapping)
+            context = None if too_long else context_line(line, self._mapping)
             if context is not None:
                 self.context = context
             cuts.append(Cut(end, self.context, record=too_long or (context is None and not line.isspace())))
@@ -104,7 +104,8 @@ class ContextLineSplitter:
         return cuts
 
 
-def _context_line(line: bytes, mapping: ContextMapping) -> bytes | None:
+def context_line(line: bytes, mapping: ContextMapping) -> bytes | None:
+    """The context that a line sets for those below it; None if it is a document, or blank."""
     if b'"@context"' not in line:
         return None
     try:
