@@ -18,10 +18,11 @@ from kelda.io.sources.runs import last_cut
 from kelda.io.sources.spot import Spot, lines_before
 from kelda.io.sources.text import Text
 from kelda.rdf.framing import BOM, RECORDS, checked_length, framing_of, prepare_mapping
+from kelda.rdf.framings import document_kernels as documents
 from kelda.rdf.framings.base import HEAD, Chunk, LineSplitter, Splitter
 from kelda.rdf.framings.mapping import TableMapping
 from kelda.rdf.framings.messages import MessageSplitter
-from kelda.rdf.framings.ndjsonld import ContextLineSplitter
+from kelda.rdf.framings.ndjsonld import ContextLineSplitter, context_line
 from kelda.rdf.framings.nquads import RunSplitter
 from kelda.rdf.framings.row_kernels import FULL, whole_rows
 from kelda.rdf.framings.tabular import RowSplitter
@@ -88,6 +89,7 @@ class Cutter:
         self.by_line = isinstance(splitter, LineSplitter)
         self._by_run = isinstance(splitter, RunSplitter) and not exact and self._any_length
         self._by_row = isinstance(splitter, RowSplitter) and self._any_length
+        self._by_document = isinstance(splitter, ContextLineSplitter) and self._any_length
         if self._by_run:  # a line more is looked at, in which nothing must be too long either
             self.piece_bytes = min(self.piece_bytes, self.longest * 4 // 5)
         self._first_context = splitter.context
@@ -118,6 +120,10 @@ class Cutter:
         inside = self._window is not None and self._window.is_inside(text, place)
         by_row = self._by_row and not inside and limit is None
         if by_row and (step := self._rows(text, place, complete, most)) is not None:
+            self._window = None
+            return step
+        by_document = self._by_document and not inside and limit is None
+        if by_document and (step := self._documents(text, place, complete, most)) is not None:
             self._window = None
             return step
         if self._by_run and not inside and (place.at or text.read(0, len(BOM)) != BOM):
@@ -264,6 +270,44 @@ class Cutter:
         first = place.line + data.count(b"\n", 0, begin)
         line = first + data.count(b"\n", begin, end)
         after = Place(place.at + end, line, place.records + records, context)
+        chunk = Chunk(first, place.records, context, data[begin:end])
+        return Step(chunk, records, after, complete and text.at_end(after.at))
+
+    # ------------------------------------------------------------------ documents, and contexts between them
+
+    def _documents(self, text: Text, place: Place, complete: bool, most: int) -> Step | None:
+        """The piece; None if more of the text has to be seen than usual."""
+        data = text.read(place.at, self.piece_bytes + LOOK)
+        at_end = complete and text.at_end(place.at + len(data))
+        begin = end = len(BOM) if place.at == 0 and data.startswith(BOM) else 0
+        context = place.context if place.at else self._first_context
+        array, records = np.frombuffer(data, np.uint8), 0
+        while True:
+            found = documents.whole_documents(
+                array, end, most - records, self.piece_bytes, records > 0, self.longest, at_end
+            )
+            end, more, why = map(int, found)
+            records += more
+            if why != documents.UNSURE:
+                break
+            behind_line = data.find(b"\n", end) + 1 or len(data) * at_end
+            line = data[end:behind_line]
+            if not behind_line or len(line) > self.longest:
+                return None
+            said = context_line(line, self._ready.mapping)
+            is_record = said is None and not line.isspace()
+            if records and (not is_record or behind_line > self.piece_bytes):
+                why = documents.FULL
+                break
+            end = behind_line
+            records += is_record
+            if not is_record:
+                begin, context = end, context if said is None else said
+        if not records or why != documents.FULL:
+            return None
+        first = place.line + data.count(b"\n", 0, begin)
+        line_behind = first + data.count(b"\n", begin, end)
+        after = Place(place.at + end, line_behind, place.records + records, context)
         chunk = Chunk(first, place.records, context, data[begin:end])
         return Step(chunk, records, after, complete and text.at_end(after.at))
 
