@@ -125,6 +125,15 @@ class Context:
         return b"<" + quad.subject.value.encode() + b">" if isinstance(quad.subject, NamedNode) else None
 
     @property
+    def prefixes(self) -> Mapping[bytes, bytes]:
+        """The IRI of each name, in angle brackets; names end with their colon."""
+        return self._prefixes
+
+    @property
+    def base(self) -> bytes | None:
+        return self._base
+
+    @property
     def text(self) -> bytes:
         """As Turtle directives, all on one line so that line numbers do not move."""
         if self._text is None:
