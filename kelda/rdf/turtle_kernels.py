@@ -344,7 +344,11 @@ def _message(text, begin, limit, room, mask, most_terms, most_rows, most_scratch
                 if end < 0 or end > limit:
                     return ODD
                 i = end
-                if is_told:
+                if is_told:  # with the token behind the quotes
+                    rows = get(room.counts, ROWS)
+                    if rows - step > 1:
+                        _turned(room, step, rows)
+                    step = rows
                     _emit(room, s, p, o, g)
                 else:
                     pending = o
