@@ -49,9 +49,7 @@ def _as_word(text: bytes) -> np.uint64:
     return np.uint64(int.from_bytes(text, "little"))
 
 
-_MESSAGE, _PREFIX, _BASE, _VERSION = (
-    _as_word(word) for word in (b"message", b"prefix", b"base", b"version")
-)
+_MESSAGE, _PREFIX, _BASE, _VERSION = (_as_word(word) for word in (b"message", b"prefix", b"base", b"version"))
 _AT_MESSAGE = _as_word(b"@message")
 _LOW = np.uint64(0x2020202020202020)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kelda.rdf import message_kernels as kernels
 from kelda.rdf.byte_masks import WIDTH
+from kelda.rdf.framings.base import MAX_RECORD, Chunk
 from kelda.rdf.framings.messages import Context, MessageSplitter
 
 SHORTEST = 8  # bytes of a message and its delimiter, nearly always: for fewer, more room is made
@@ -98,3 +99,17 @@ def walk(
                 many, tail = many + 1, not state[kernels.SAYS]
             break
     return Walked(text_ends[:many], ends[:many], contexts, tail, int(state[kernels.AT]))
+
+
+def chunks(data: bytes, max_records: int) -> Iterator[Chunk]:
+    """A whole text of messages, none of which is too long, as chunks."""
+    walked = walk(data, b"", MAX_RECORD, at_end=True)
+    count = len(walked.ends) - walked.tail
+    begin, line, which = 0, 1, 0
+    for first in range(0, count, max_records):
+        while which + 1 < len(walked.contexts) and walked.contexts[which + 1][0] <= first:
+            which += 1
+        end = int(walked.ends[min(first + max_records, count) - 1])
+        yield Chunk(line, first, walked.contexts[which][1], data[begin:end])
+        line += data.count(b"\n", begin, end)
+        begin = end

@@ -21,7 +21,9 @@ from kelda.rdf.turtle_tokens_kernels import LABEL_COLUMNS, LABELS, MORE_SCRATCH
 _RDF = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _FIXED = [b"<" + _RDF + name + b">" for name in (b"type", b"first", b"rest", b"nil")]
 # Behind these a local name of letters, digits and "-_.:" makes a valid IRI, whatever it is.
-_OPEN = re.compile(rb"<(?:[a-z][a-z0-9+-]*:)(?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?[/#?]|[^/?#<>])[^\x00-\x20<>]*\Z")
+_OPEN = re.compile(
+    rb"<(?:[a-z][a-z0-9+-]*:)(?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?[/#?]|[^/?#<>])[^\x00-\x20<>]*\Z"
+)
 _UNUSUAL = re.compile(rb"[\x80-\xff%\\\[\]]|/\.|#[^#]*#")
 _HIERARCHY = re.compile(rb"<[a-z][a-z0-9+-]*://[^/?#]+/")
 
@@ -166,7 +168,9 @@ class Reader:
             more = len(found.times) + 2 * len(work.rows)
             times, events = (np.concatenate([a[:rows], np.empty(more, np.int64)]) for a in found[:2])
             many = int(state[kernels.FOUND])
-            columns = np.concatenate([found.columns[:, :many], np.empty((5, rows + more - many), np.int64)], axis=1)
+            columns = np.concatenate(
+                [found.columns[:, :many], np.empty((5, rows + more - many), np.int64)], axis=1
+            )
             self._found = kernels.Found(times, events, found.records, columns)
 
     @property

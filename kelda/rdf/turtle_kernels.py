@@ -95,15 +95,33 @@ _RULE_P, _RULE_S, _RULE_S_MASK, _RULE_O, _RULE_O_MASK = range(5)
 
 # What is expected: a statement, a verb, a verb or the end of what it is said of, an object, something behind
 # an object; the inside of brackets that just opened, and what comes behind those of a subject; a dot.
-_TOP, _VERB, _MAYBE_VERB, _OBJECT, _AFTER, _SUBJECT_OPENS, _OPENS, _LIST_OPENS, _AFTER_SUBJECT, _DOT_ONLY = range(
-    10
+_TOP, _VERB, _MAYBE_VERB, _OBJECT, _AFTER, _SUBJECT_OPENS, _OPENS, _LIST_OPENS, _AFTER_SUBJECT, _DOT_ONLY = (
+    range(10)
 )
 _BRACKET, _SUBJECT, _LIST = range(3)  # what is open
 _ROW = 4
 _IS_KNOWN = -2  # the place of a term that is not remembered, but in the dictionary
 
-_QUOTE, _APOSTROPHE, _OPEN, _CLOSE, _PLUS, _COMMA, _MINUS, _DOT, _SEMICOLON = 34, 39, 40, 41, 43, 44, 45, 46, 59
-_LESS, _AT, _OPEN_BRACKET, _CLOSE_BRACKET, _UNDERSCORE, _OPEN_BRACE, _CLOSE_BRACE = 60, 64, 91, 93, 95, 123, 125
+_QUOTE, _APOSTROPHE, _OPEN, _CLOSE, _PLUS, _COMMA, _MINUS, _DOT, _SEMICOLON = (
+    34,
+    39,
+    40,
+    41,
+    43,
+    44,
+    45,
+    46,
+    59,
+)
+_LESS, _AT, _OPEN_BRACKET, _CLOSE_BRACKET, _UNDERSCORE, _OPEN_BRACE, _CLOSE_BRACE = (
+    60,
+    64,
+    91,
+    93,
+    95,
+    123,
+    125,
+)
 
 
 def _bytes_as_word(text: bytes) -> np.uint64:
@@ -594,7 +612,13 @@ def parse(buf, messages, prefixes, scope, work, asked, times, how, seed, tables,
     message, row, event, many = state[MESSAGE], state[ALL_ROWS], state[EVENTS], state[FOUND]
     status = DONE
     while message < begins.shape[0] and status == DONE:
-        counts[TERMS], counts[ROWS], counts[USED], counts[NEED], counts[BLANKS] = FIXED, 0, 0, 4 * MORE_SCRATCH, 0
+        counts[TERMS], counts[ROWS], counts[USED], counts[NEED], counts[BLANKS] = (
+            FIXED,
+            0,
+            0,
+            4 * MORE_SCRATCH,
+            0,
+        )
         counts[STAMP] += 1
         counts[SCOPE_STAMP] += 1
         became = ODD

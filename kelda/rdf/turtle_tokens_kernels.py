@@ -443,4 +443,3 @@ def string(text, start, limit, room, mask, size, seed):  # type: ignore[no-untyp
     need = end - begin + behind - after
     plain = plain and load8(text, after + 2) == _LESS
     return behind, new_term(room, TYPED, begin, end, -1, -1, datatype, need), True, plain
-

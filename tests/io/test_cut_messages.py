@@ -70,9 +70,7 @@ def run(seed: int) -> None:
         with patch.object(Cutter, "_messages", by_splitter):
             single = pieces(draw, data, by_one, 0)
         assert [c for c, *_ in portions if c] == [c for c, *_ in single if c]
-        assert b"".join(r[0] for r in records) == b"".join(
-            c.data for c, *_ in single if c and not c.left_out
-        )
+        assert b"".join(r[0] for r in records) == b"".join(c.data for c, *_ in single if c and not c.left_out)
 
 
 def test_pieces_are_those_of_the_splitter() -> None:

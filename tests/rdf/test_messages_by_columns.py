@@ -8,10 +8,11 @@ from random import Random, SystemRandom
 import numpy as np
 import pytest
 
+from kelda.rdf.framing import Chunker
 from kelda.rdf.framings.messages import MessageSplitter
 from kelda.rdf.ids import encode
 from kelda.rdf.keyset import KeySet
-from kelda.rdf.messages import walk
+from kelda.rdf.messages import chunks, walk
 from kelda.rdf.skim import Rule
 from pyoxigraph import NamedNode
 from tests.rdf import turtle_text
@@ -76,5 +77,13 @@ def test_where_messages_end() -> None:
         contexts = [[c for first, c in found.contexts if first <= i + 1][-1] for i in range(len(ends))]
         assert contexts == [m.context for m in expected], f"seed {seed}"
         assert found.tail == bool(expected and not expected[-1].record), f"seed {seed}"
+        if longest == 16_000_000:
+            chunker = Chunker("messages", max_records=1)
+            assert list(chunks(data, 1)) == [*chunker.feed(data), *chunker.finish()], f"seed {seed}"
+            several = [chunk.data for chunk in chunks(data, 3)]
+            assert (
+                b"".join(several)
+                == data[: ends[-1][1] if ends and not found.tail else len(b"".join(several))]
+            )
         sofar = walk(data, b"", longest, at_end=False)
         assert sofar.ends.tolist() == [m.end for m in expected][: len(sofar.ends)], f"seed {seed}"

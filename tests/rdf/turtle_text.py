@@ -17,7 +17,22 @@ HEAD = (
     f"PREFIX xsd: <{XSD}>\nPREFIX : <http://ex/#>\n@prefix prov: <http://www.w3.org/ns/prov#> .\n"
     f"PREFIX rdf: <{RDF}>\nPREFIX odd: <http://a>\nprefix u: <urn:x:>\n"
 )
-NAMES = ["a", "b1", "long_name-of.a:thing", "", "0", "x" * 70, "y" * 200, "o17", "o18", "-d", "e.", "é", "p%20", "q\\~"]
+NAMES = [
+    "a",
+    "b1",
+    "long_name-of.a:thing",
+    "",
+    "0",
+    "x" * 70,
+    "y" * 200,
+    "o17",
+    "o18",
+    "-d",
+    "e.",
+    "é",
+    "p%20",
+    "q\\~",
+]
 PREFIXES = ["ex:"] * 6 + [":", "u:", "odd:", "nix:", "sosa:", "xsd:"]
 IRIS = [
     "<http://ex/a>",
@@ -52,7 +67,19 @@ DATES = [
     "then",
     "true",
 ]
-TEXTS = ["x", "", "a text that is longer", "é😀", "tab\\t", "nl\\nq\\\"b\\\\", "\\b\\f\\'", "\\u00e9", "\\x", "\x00", "12345678"]
+TEXTS = [
+    "x",
+    "",
+    "a text that is longer",
+    "é😀",
+    "tab\\t",
+    'nl\\nq\\"b\\\\',
+    "\\b\\f\\'",
+    "\\u00e9",
+    "\\x",
+    "\x00",
+    "12345678",
+]
 
 
 def spelled(draw: Random, text: str) -> str:
@@ -78,7 +105,21 @@ def iri(draw: Random, calm: bool) -> str:
 def literal(draw: Random, calm: bool) -> str:
     kind = draw.randrange(6)
     if kind == 0:
-        numbers = ["1", "-5", "+7", "21.5", "0.10", "-.5", "1e6", "1.5E-3", "007", "9" * 30, "1.0", "5.e3", "1."]
+        numbers = [
+            "1",
+            "-5",
+            "+7",
+            "21.5",
+            "0.10",
+            "-.5",
+            "1e6",
+            "1.5E-3",
+            "007",
+            "9" * 30,
+            "1.0",
+            "5.e3",
+            "1.",
+        ]
         return draw.choice(numbers[:11] if calm else numbers)
     if kind == 1:
         return draw.choice(["true", "false"])
@@ -88,7 +129,9 @@ def literal(draw: Random, calm: bool) -> str:
         return f"{text}@{draw.choice(tags[:4] if calm else tags)}"
     if kind == 3:
         types = ["ex:t", "xsd:string", "xsd:integer", f"<{XSD}decimal>", "xsd:dateTime", "xsd:boolean"]
-        types += ["u:b", "<http://ex/dt>"] + ([] if calm else ["rdf:langString", "rdf:HTML", "odd:t", "nix:t", "_:b"])
+        types += ["u:b", "<http://ex/dt>"] + (
+            [] if calm else ["rdf:langString", "rdf:HTML", "odd:t", "nix:t", "_:b"]
+        )
         value = draw.choice([text, '"12"', '"1.50"', '"true"', f'"{draw.choice(DATES)}"'])
         return f"{value}^^{draw.choice(types)}"
     return text
@@ -109,18 +152,24 @@ def object_(draw: Random, calm: bool, depth: int) -> str:
     if kind == 8:
         inner = "" if draw.random() < 0.2 else predicates(draw, calm, depth + 1)
         return f"[{gap(draw)}{inner}]"
-    return "(" + "".join(gap(draw) + object_(draw, calm, depth + 1) + " " for _ in range(draw.randrange(4))) + ")"
+    return (
+        "("
+        + "".join(gap(draw) + object_(draw, calm, depth + 1) + " " for _ in range(draw.randrange(4)))
+        + ")"
+    )
 
 
 def gap(draw: Random) -> str:
-    return draw.choice([" "] * 8 + ["\n", "\t", "  ", " # a comment; with . \"things\n", "\r\n"])
+    return draw.choice([" "] * 8 + ["\n", "\t", "  ", ' # a comment; with . "things\n', "\r\n"])
 
 
 def predicates(draw: Random, calm: bool, depth: int) -> str:
     parts = []
     for _ in range(draw.choice([1, 1, 2, 3])):
         verb = "a" if draw.random() < 0.1 else iri(draw, calm)
-        objects = f"{gap(draw)},".join(gap(draw) + object_(draw, calm, depth) for _ in range(draw.choice([1, 1, 1, 2])))
+        objects = f"{gap(draw)},".join(
+            gap(draw) + object_(draw, calm, depth) for _ in range(draw.choice([1, 1, 1, 2]))
+        )
         parts.append(verb + objects)
     if depth == 0 and draw.random() < 0.5:
         when = draw.choice(["prov:generatedAtTime", "sosa:resultTime", f"<{TIMES[2]}>", f"<{TIMES[3]}>"])
@@ -149,23 +198,29 @@ def statement(draw: Random, calm: bool, in_graph: bool = False) -> str:
 
 
 def directive(draw: Random, calm: bool) -> str:
-    lines = HEAD.splitlines() if calm else [
-        *HEAD.splitlines(),
-        "PREFIX ex: <http://other/>",
-        "@prefix ex: <http://example.org/> .",
-        "BASE <http://base/dir/file#f>",
-        "@base <rel/> .",
-        "PREFIX ex: <#>",
-        "PREFIX ex <http://x/>",
-        'VERSION "9"',
-        "VERSION '1.2-messages'",
-    ]
+    lines = (
+        HEAD.splitlines()
+        if calm
+        else [
+            *HEAD.splitlines(),
+            "PREFIX ex: <http://other/>",
+            "@prefix ex: <http://example.org/> .",
+            "BASE <http://base/dir/file#f>",
+            "@base <rel/> .",
+            "PREFIX ex: <#>",
+            "PREFIX ex <http://x/>",
+            'VERSION "9"',
+            "VERSION '1.2-messages'",
+        ]
+    )
     return draw.choice(lines) + "\n"
 
 
 def quads_line(draw: Random, calm: bool) -> str:
     subject = draw.choice(["<http://ex/a>", "<http://ex/b>", "_:b"])
-    object_ = draw.choice(["<http://ex/o>", '"x"', "_:c", f'"1.5"^^<{XSD}decimal>', '"a"@en', '"2024-01-01T00:00:00Z"'])
+    object_ = draw.choice(
+        ["<http://ex/o>", '"x"', "_:c", f'"1.5"^^<{XSD}decimal>', '"a"@en', '"2024-01-01T00:00:00Z"']
+    )
     graph = draw.choice([" <http://ex/g>", " _:g", "", " <http://ex/g2>"])
     end = "\n" if calm or draw.random() < 0.9 else draw.choice([" ", "\r", "\n\n", " # c\n"])
     predicate = draw.choice([f"<{TIMES[0]}>", "<http://ex/p>", "<http://ex/q>"])
@@ -197,7 +252,9 @@ def messages(draw: Random, *, calm: bool) -> bytes:
         text.append("BASE <http://base/dir/file#f>\n")
     for _ in range(draw.randrange(8)):
         text.append(said(draw, calm))
-        text.append(draw.choice(["\nMESSAGE\n"] * 6 + ["\n@message .\n", " message ", "\nMESSAGE\r\n", "\nMESSAGE "]))
+        text.append(
+            draw.choice(["\nMESSAGE\n"] * 6 + ["\n@message .\n", " message ", "\nMESSAGE\r\n", "\nMESSAGE "])
+        )
     if draw.random() < 0.4:
         text.append(said(draw, calm))
     data = "".join(text).encode()
@@ -223,7 +280,9 @@ def mutated(draw: Random, data: bytes) -> bytes:
             break
         at = draw.randrange(len(some))
         what = draw.randrange(4)
-        odd = draw.choice([b"\x00", b'"', b"<", b">", b".", b";", b"'", b"\\", b"\xff", b"[", b")", b"\r", b"#", b"@", b":"])
+        odd = draw.choice(
+            [b"\x00", b'"', b"<", b">", b".", b";", b"'", b"\\", b"\xff", b"[", b")", b"\r", b"#", b"@", b":"]
+        )
         if what == 0:
             some[at : at + 1] = odd
         elif what == 1:

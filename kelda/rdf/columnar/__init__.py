@@ -8,8 +8,8 @@ record it hands to the framing. Formats that are not listed are read by their fr
 from __future__ import annotations
 
 from kelda.rdf.columnar import messages
-from kelda.rdf.columnar.found import Found, Read, found_of
+from kelda.rdf.columnar.found import Found, Read, found_of, without_heads
 
 READERS: dict[str, Read] = {"messages": messages.read}
 
-__all__ = ["READERS", "Found", "Read", "found_of"]
+__all__ = ["READERS", "Found", "Read", "found_of", "without_heads"]
