@@ -1,4 +1,4 @@
-"""Kernel: where messages end.
+"""Kernel: where messages end, or some statements of a document.
 
 It knows the tokens of `framings.messages`, in their usual forms: words, IRIs, strings, comments, and what
 separates them. At any other it stops, and the splitter of the framing goes on from where that message begins.
@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from kelda.rdf.byte_masks import WIDTH, among, first_bit, not_among
+from kelda.rdf.byte_masks import WIDTH, among, first_bit
 from kelda.rdf.hash_kernels import helper, inlined, load8, load64
 
-# What `walk` keeps in its state between calls: where to go on, where that message begins, whether something is
-# said in it, whether it owes a directive its dot, the messages so far; and of a directive, where its name
+# What `walk` keeps in its state between calls: where to go on, where that message begins, whether something
+# is said in it, whether it owes a directive its dot, the messages so far; and of a directive, where its name
 # begins and ends (BASE: nowhere) and its IRI.
 AT, BEGIN, SAYS, OWES, MESSAGES, NAME, NAME_END, IRI, IRI_END = range(9)
 STATE_SIZE = 9
@@ -42,7 +42,6 @@ _CLASS = _classes()
 _ends_word = among((0, 32), (34, 35), (39, 41), (44, 44), (46, 46), (59, 60), (62, 62), (91, 93), (123, 126))
 _ends_iri = among((0, 32), (34, 34), (60, 60), (62, 62), (94, 94), (96, 96), (123, 125))
 _ends_quoted = among((_QUOTE, _QUOTE), (_BACKSLASH, _BACKSLASH), (_LF, _LF), (_CR, _CR))
-_not_blank = not_among((9, 10), (13, 13), (32, 32))
 
 
 def _as_word(text: bytes) -> np.uint64:
@@ -199,10 +198,14 @@ def _skip(text, i, size, at_end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def walk(buf, size, before, at_end, longest, text_ends, ends, state):  # type: ignore[no-untyped-def]
-    """Find messages from state[AT] on: the text of each ends at `text_ends`, its delimiter at `ends`. The text
-    is the first `size` bytes of `buf` behind `before`, with a line feed and padding behind it. With `at_end`
-    nothing follows; else a token that reaches the end is left, and state[AT] is where it begins."""
+def walk(buf, size, before, at_end, longest, least, text_ends, ends, state):  # type: ignore[no-untyped-def]
+    """Find messages from state[AT] on: the text of each ends at `text_ends`, its delimiter at `ends`. The
+    text is the first `size` bytes of `buf` behind `before`, with a line feed and padding behind it. With `at_end`
+    nothing follows; else a token that reaches the end is left, and state[AT] is where it begins.
+
+    If `least` is not 0, the text is a document: whole statements of so many bytes are taken for a message,
+    and each directive for one without text.
+    """
     text = buf.ctypes.data + np.uint64(before)
     i, says, owes, many = state[AT], state[SAYS] != 0, state[OWES] != 0, state[MESSAGES]
     status = ENDS
@@ -243,6 +246,9 @@ def walk(buf, size, before, at_end, longest, text_ends, ends, state):  # type: i
         if _class(c) == _WORD:
             first = (c | 32) if c != _AT else (load8(text, start + 1) | 32)
             if size_of == 7 and c != _AT and _is_word(text, start, 7, _MESSAGE):
+                if least > 0:
+                    i, status = start, UNUSUAL
+                    break
                 if many == ends.shape[0]:
                     i, status = start, FULL
                     break
@@ -256,6 +262,9 @@ def walk(buf, size, before, at_end, longest, text_ends, ends, state):  # type: i
                 long = end - letters
                 if c == _AT and long == 7 and load64(text, start) == _AT_MESSAGE:
                     status = UNUSUAL  # maybe "@message ."
+                    if least > 0:
+                        i = start
+                        break
                     k = _skip(text, end, size, at_end)
                     if k >= 0 and k < size and load8(text, k) == _DOT:
                         if many == ends.shape[0]:
@@ -286,7 +295,7 @@ def walk(buf, size, before, at_end, longest, text_ends, ends, state):  # type: i
                             k = np.int64(-1)
                         else:
                             k = _skip(text, name_end, size, at_end)
-                    after = np.int64(-1)
+                    after = k_dot = np.int64(-1)
                     if k >= 0 and k < size:
                         if is_version:
                             if load8(text, k) in (_QUOTE, _APOSTROPHE):
@@ -298,8 +307,33 @@ def walk(buf, size, before, at_end, longest, text_ends, ends, state):  # type: i
                         status = UNUSUAL if at_end or size - start > longest else ENDS
                         i = start
                         break
-                    owes = c == _AT
-                    i = after
+                    if least > 0:
+                        if many + 2 > ends.shape[0]:
+                            i, status = start, FULL
+                            break
+                        if c == _AT:
+                            k_dot = _skip(text, after, size, at_end)
+                            if k_dot < 0 or k_dot >= size:
+                                i, status = start, UNUSUAL if at_end else ENDS
+                                break
+                            if load8(text, k_dot) != _DOT:
+                                i, status = start, UNUSUAL
+                                break
+                        if is_version:
+                            i, says = after, True
+                            continue
+                        if says:
+                            text_ends[many] = ends[many] = start
+                            many += 1
+                            state[BEGIN] = start
+                        i = k_dot + 1 if c == _AT else after
+                        text_ends[many], ends[many] = state[BEGIN], i
+                        many += 1
+                        state[BEGIN] = i
+                        says = owes = False
+                    else:
+                        owes = c == _AT
+                        i = after
                     if not is_version:
                         state[NAME], state[NAME_END], state[IRI], state[IRI_END] = name, name_end, k, after
                         status = DIRECTIVE
@@ -309,5 +343,12 @@ def walk(buf, size, before, at_end, longest, text_ends, ends, state):  # type: i
             owes = False
             continue
         says = True
+        if c == _DOT and least > 0 and end - state[BEGIN] >= least:
+            if many == ends.shape[0]:
+                i, status = start, FULL
+                break
+            text_ends[many] = ends[many] = state[BEGIN] = end
+            many += 1
+            says = False
     state[AT], state[SAYS], state[OWES], state[MESSAGES] = i, says, owes, many
     return status

@@ -56,7 +56,7 @@ def walk(
     known = Context(context)
     tail = False
     while True:
-        status = kernels.walk(buffer, size, WIDTH, at_end, longest, text_ends, ends, state)
+        status = kernels.walk(buffer, size, WIDTH, at_end, longest, 0, text_ends, ends, state)
         many = int(state[kernels.MESSAGES])
         if status == kernels.FULL:
             text_ends, ends = (np.concatenate([a, np.empty_like(a)]) for a in (text_ends, ends))

@@ -86,7 +86,7 @@ class Reader:
         scope: str,
         asked: Asked,
         times: Sequence[int],
-        how: tuple[bool, bool],
+        how: tuple[bool, bool, bool],
         dictionary: Dictionary,
     ) -> None:
         size = len(buffer) // 16 + 256

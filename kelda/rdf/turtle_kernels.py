@@ -1,8 +1,8 @@
 """Kernels: messages in Turtle, TriG, N-Triples and N-Quads, from text to columns of ids.
 
-A message is read whole before anything of it is made known. The common forms of all tokens are read, and those
-exactly as pyoxigraph reads them; a message with anything else in it is *odd*, and left to that. So the kernel
-never has to judge a message invalid.
+A message is read whole before anything of it is made known. The common forms of all tokens are read, and
+those exactly as pyoxigraph reads them; a message with anything else in it is *odd*, and left to that. So the
+kernel never has to judge a message invalid.
 
 Quads come in pyoxigraph's order, on which the labels of blank nodes depend: a string is told with the token
 behind it, as a datatype may follow; and what one token tells comes last first.
@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from kelda.rdf.byte_masks import WIDTH
 from kelda.rdf.hash_kernels import Tables, check_of, has_room, helper, inlined, intern, load8, load64
 from kelda.rdf.keyset_kernels import has
-from kelda.rdf.ntriples_kernels import _inline, iri_at
 from kelda.rdf.ntriples_kernels import BOOLEAN as _BOOLEAN
+from kelda.rdf.ntriples_kernels import _inline
 from kelda.rdf.turtle_terms_kernels import (
-    A,
     ASKED,
     BLANK,
     BLANKS,
@@ -40,7 +39,6 @@ from kelda.rdf.turtle_terms_kernels import (
     PLACE,
     PREFIX_COLUMNS,
     ROWS,
-    SCOPE_STAMP,
     STAMP,
     START,
     STRING,
@@ -48,6 +46,7 @@ from kelda.rdf.turtle_terms_kernels import (
     TERMS,
     TIME,
     USED,
+    A,
     Room,
     get,
     identified,
@@ -63,8 +62,6 @@ from kelda.rdf.turtle_terms_kernels import (
     write_number,
 )
 from kelda.rdf.turtle_tokens_kernels import (
-    LABEL_COLUMNS,
-    LABEL_NUMBER,
     MORE_SCRATCH,
     ends_word,
     gap,
@@ -76,8 +73,8 @@ from kelda.rdf.turtle_tokens_kernels import (
     string,
 )
 
-# What `parse` keeps in its state between calls: the message it is at, the rows and events so far, the rows that
-# are asked for; what is needed (of the dictionary: entries and bytes); a clash in the dictionary.
+# What `parse` keeps in its state between calls: the message it is at, the rows and events so far, the rows
+# that are asked for; what is needed (of the dictionary: entries and bytes); a clash in the dictionary.
 MESSAGE, ALL_ROWS, EVENTS, FOUND, ENTRIES, BYTES, CLASH_ENTRY, CLASH_START, CLASH_END = range(9)
 STATE_SIZE = 16
 
@@ -272,7 +269,7 @@ def _is_directive(text, i):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _message(text, begin, limit, room, mask, most_terms, most_rows, most_scratch, seed):  # type: ignore[no-untyped-def]
+def _message(text, begin, limit, room, mask, is_document, most_terms, most_rows, most_scratch, seed):  # type: ignore[no-untyped-def]
     """Read a message: its terms and rows are in the room. READ, ODD or TOO_MUCH."""
     none = np.int64(-1)
     i = begin
@@ -280,7 +277,7 @@ def _message(text, begin, limit, room, mask, most_terms, most_rows, most_scratch
     depth = np.int64(0)
     s = p = g = pending = none
     in_block = opens_block = is_quads = False
-    is_plain = True  # whether it may be N-Quads
+    is_plain = not is_document  # whether it may be N-Quads
     step = np.int64(0)
     while True:
         i, broken = gap(text, i)
@@ -372,7 +369,7 @@ def _message(text, begin, limit, room, mask, most_terms, most_rows, most_scratch
                     pending = o
                 state = _AFTER
                 continue
-            if c == _OPEN_BRACKET or c == _OPEN:
+            if c in (_OPEN_BRACKET, _OPEN):
                 is_plain = False
                 state = _OPENS if c == _OPEN_BRACKET else _LIST_OPENS
                 i += 1
@@ -387,13 +384,13 @@ def _message(text, begin, limit, room, mask, most_terms, most_rows, most_scratch
                     word = load64(text, i) & ((np.uint64(1) << np.uint64(8 * size)) - np.uint64(1))
                     after = load8(text, i + size)
                     if ends_word(after) or (after == _DOT and is_space(load8(text, i + size + 1))):
-                        if word == _TRUE or word == _FALSE:
+                        if word in (_TRUE, _FALSE):
                             end = i + size
                             o = new_term(room, STRING, none, none, none, none, none, 0)
                             set_of(room, o, ID, _inline(_BOOLEAN, 1 if word == _TRUE else 0))
                             is_plain = False
                 if end < 0:
-                    is_plain &= c == _LESS or c == _UNDERSCORE
+                    is_plain &= c in (_LESS, _UNDERSCORE)
                     end, o = node(text, i, room, mask)
                     if end >= 0:
                         is_plain &= of(room, o, KIND) != NAME
@@ -402,7 +399,7 @@ def _message(text, begin, limit, room, mask, most_terms, most_rows, most_scratch
             i = end
             _emit(room, s, p, o, g)
             state = _AFTER
-        elif state == _VERB or state == _MAYBE_VERB:
+        elif state in (_VERB, _MAYBE_VERB):
             if c == _SEMICOLON and state == _MAYBE_VERB:
                 i += 1
                 continue
@@ -421,7 +418,7 @@ def _message(text, begin, limit, room, mask, most_terms, most_rows, most_scratch
             state = _OBJECT
         elif state == _AFTER:
             i += 1
-            if c == _COMMA or c == _SEMICOLON:
+            if c in (_COMMA, _SEMICOLON):
                 is_plain = False
                 state = _OBJECT if c == _COMMA else _MAYBE_VERB
             elif c == _DOT and depth == 0:
@@ -457,7 +454,7 @@ def _message(text, begin, limit, room, mask, most_terms, most_rows, most_scratch
             in_block = False
             g = none
             i += 1
-        elif c == _OPEN_BRACE and not in_block:
+        elif c == _OPEN_BRACE and not in_block and not is_document:
             in_block, opens_block, is_plain = True, False, False
             i += 1
         elif opens_block:
@@ -467,7 +464,7 @@ def _message(text, begin, limit, room, mask, most_terms, most_rows, most_scratch
             state = _SUBJECT_OPENS
             i += 1
         elif _is_directive(text, i):
-            if in_block:
+            if in_block or is_document:
                 return ODD
             is_plain = False
             if (c | 32) == 103:
@@ -484,7 +481,7 @@ def _message(text, begin, limit, room, mask, most_terms, most_rows, most_scratch
                 return ODD
             is_plain &= of(room, s, KIND) != NAME
             i = end
-            if not in_block:
+            if not in_block and not is_document:
                 after, _ = gap(text, i)
                 if load8(text, after) == _OPEN_BRACE:
                     g, opens_block = s, True
@@ -499,13 +496,16 @@ def _message(text, begin, limit, room, mask, most_terms, most_rows, most_scratch
 
 
 @helper
-def _number_blanks(room):  # type: ignore[no-untyped-def]
-    """Number the blank nodes of a message by their first appearance; how many there are."""
+def _number_blanks(room, keeps_labels):  # type: ignore[no-untyped-def]
+    """Number the blank nodes of a message by their first appearance, unless they have labels that are kept;
+    how many have numbers."""
     next = np.int64(0)
     for row in range(get(room.counts, ROWS)):
         for part in (0, 2, 3):
             term = get(room.rows, row * _ROW + part)
             if term >= FIXED and of(room, term, KIND) == BLANK and of(room, term, OF) < 0:
+                if keeps_labels and of(room, term, A) >= 0:
+                    continue
                 set_of(room, term, OF, next)
                 next += 1
     return next
@@ -550,10 +550,10 @@ def _time(text, room, times, is_named, seed):  # type: ignore[no-untyped-def]
 
 @helper
 def _is_asked(rules, p):  # type: ignore[no-untyped-def]
+    found = False
     for k in range(rules.shape[0]):
-        if rules[k, _RULE_P] == 0 or rules[k, _RULE_P] == p:
-            return True
-    return False
+        found |= rules[k, _RULE_P] == 0 or rules[k, _RULE_P] == p
+    return found
 
 
 @helper
@@ -570,9 +570,10 @@ def _look_up(room, place, id, rules, times):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def parse(buf, messages, prefixes, scope, work, asked, times, how, seed, tables, found, state):  # type: ignore[no-untyped-def]
-    """Read messages from state[MESSAGE] on. `buf` has `WIDTH` bytes before the text, a line feed behind it and
-    then padding. `scope` is what the labels of blank nodes begin with. `times` are the ids of the predicates
-    that may say the time; `how` says whether one was named, and whether a message needs a time.
+    """Read messages from state[MESSAGE] on. `buf` has `WIDTH` bytes before the text, a line feed behind it
+    and then padding. `scope` is what the labels of blank nodes begin with. `times` are the ids of the predicates
+    that may say the time; `how` says whether one was named, whether a message needs a time, and
+    whether these are parts of one document in Turtle: then blank nodes keep their labels.
 
     Returns DONE; or FULL, when larger arrays are needed (state[BYTES]: of scratch; else of terms and rows);
     NEEDS_ROOM and COLLISION as `ntriples_kernels.parse`. Then to call again.
@@ -581,7 +582,7 @@ def parse(buf, messages, prefixes, scope, work, asked, times, how, seed, tables,
     counts, terms, rows, scratch, names, name_texts, labels, stack = work
     table, prefix_text, mask = prefixes
     rules, sets = asked
-    is_named, needs_time = how
+    is_named, needs_time, is_document = how
     tables = Tables(*tables)
     all_times, all_events, records, columns = found
     text = buf.ctypes.data + np.uint64(WIDTH)
@@ -620,7 +621,6 @@ def parse(buf, messages, prefixes, scope, work, asked, times, how, seed, tables,
             0,
         )
         counts[STAMP] += 1
-        counts[SCOPE_STAMP] += 1
         became = ODD
         if not odd[message]:
             became = _message(
@@ -629,6 +629,7 @@ def parse(buf, messages, prefixes, scope, work, asked, times, how, seed, tables,
                 ends[message],
                 room,
                 mask,
+                is_document,
                 terms.shape[0] // TERM_SIZE,
                 min(rows.shape[0] // _ROW, all_times.shape[0] - row, columns.shape[1] - many),
                 most_scratch,
@@ -652,7 +653,7 @@ def parse(buf, messages, prefixes, scope, work, asked, times, how, seed, tables,
             continue
         scope_size = np.int64(0)
         if counts[BLANKS] > 0 or counts[TERMS] > FIXED:
-            blanks = _number_blanks(room)
+            blanks = _number_blanks(room, is_document)
             if blanks > 0:
                 at = write_number(room.scope, np.int64(scope.shape[0]), numbers[message])
                 scratch[scope_at + at] = 98

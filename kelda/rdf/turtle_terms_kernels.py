@@ -1,8 +1,8 @@
 """Kernels: the terms of Turtle, from where they are written to their ids.
 
 A term is first only found: where it stands, and what it is made of. It gets an id when somebody asks for it,
-and a canonical text (see `ntriples_kernels`) when that is hashed. Names and IRIs that came before are known by
-their bytes (`_place`), and neither put together nor hashed again.
+and a canonical text (see `ntriples_kernels`) when that is hashed. Names and IRIs that came before are known
+by their bytes (`_place`), and neither put together nor hashed again.
 
 All positions count from `text`, those of what is put together too: it is written to a scratch buffer.
 Whoever calls has made sure that there is room for it: a term needs its bytes, those of its prefix or its
@@ -19,7 +19,6 @@ from kelda.rdf.byte_masks import WIDTH, differing, move
 from kelda.rdf.hash_kernels import helper, identity_of, inlined, load8, load64, store8, store64
 from kelda.rdf.ntriples_kernels import (
     _NAME_DECIMAL,
-    _NAME_DOUBLE,
     _NAME_INTEGER,
     _NAME_STRING,
     _RDF_2,
@@ -29,7 +28,6 @@ from kelda.rdf.ntriples_kernels import (
     _digits,
     _string,
     _typed,
-    _word,
     _xsd_name,
 )
 from kelda.rdf.times import FIRST_MS, LAST_MS
@@ -59,8 +57,9 @@ PREFIX_COLUMNS = 5
 
 MORE = 96  # bytes that the text of a term may have beside its parts: the longest is the datatype of a number
 
-# The counters of a message: terms, rows, bytes of scratch, bytes that texts may need.
-TERMS, ROWS, USED, NEED, BLANKS, STAMP, SCOPE_STAMP = range(7)
+# The counters of a message: terms, rows, bytes of scratch, bytes that texts may need, labels of blank nodes;
+# and its own number.
+TERMS, ROWS, USED, NEED, BLANKS, STAMP = range(6)
 
 _P1, _P2 = np.uint64(0x9E3779B185EBCA87), np.uint64(0xC2B2AE3D27D4EB4F)
 _EIGHT, _54 = np.uint64(8), np.uint64(54)
@@ -308,7 +307,11 @@ def write_number(text, at, number):  # type: ignore[no-untyped-def]
 
 @helper
 def _blank_text(text, term, room, scope_size):  # type: ignore[no-untyped-def]
-    """The label: the scope, and the number of the blank node in it."""
+    """The label: the scope, and the number of the blank node in it; without a number, as it is written."""
+    if of(room, term, OF) < 0:
+        set_of(room, term, START, of(room, term, A) - 2)
+        set_of(room, term, END, of(room, term, B))
+        return
     at = room.scratch + get(room.counts, USED)
     set_of(room, term, START, at)
     for k in range(0, scope_size, WIDTH):

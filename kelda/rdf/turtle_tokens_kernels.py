@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from kelda.rdf.byte_masks import WIDTH, among, first_bit, not_among
-from kelda.rdf.hash_kernels import helper, inlined, load8, load64, store8
+from kelda.rdf.hash_kernels import helper, inlined, load8, load64, store8, store64
 from kelda.rdf.ntriples_kernels import (
     _NAME_DECIMAL,
     _NAME_DOUBLE,
@@ -19,7 +19,6 @@ from kelda.rdf.ntriples_kernels import (
     special_in_quotes,
 )
 from kelda.rdf.turtle_terms_kernels import (
-    A,
     BLANK,
     BLANKS,
     IN_LANGUAGE,
@@ -32,12 +31,13 @@ from kelda.rdf.turtle_terms_kernels import (
     PREFIX_COLUMNS,
     PREFIX_SIZE,
     RDF,
-    SCOPE_STAMP,
     STAMP,
     STRING,
     TYPED,
     USABLE,
     USED,
+    A,
+    B,
     get,
     named,
     new_term,
@@ -58,10 +58,9 @@ _colons = among((_COLON, _COLON))
 MORE_SCRATCH = 4 * WIDTH  # bytes that may be written behind what is needed
 
 LABELS = 1 << 14  # places for the labels of blank nodes; at most half of them are taken
-# Of a label: the document (or message) it is of, its hash, where it stands, the message its term is of, that
-# term, and the number of the blank node (-1: none yet).
-LABEL_SCOPE, LABEL_HASH, LABEL_START, LABEL_END, LABEL_STAMP, LABEL_TERM, LABEL_NUMBER = range(7)
-LABEL_COLUMNS = 8
+# Of a label: the message it is of, its hash, where it stands, and its term.
+LABEL_STAMP, LABEL_HASH, LABEL_START, LABEL_END, LABEL_TERM = range(5)
+LABEL_COLUMNS = 5
 
 
 @helper
@@ -198,33 +197,29 @@ def _blank(text, start, room):  # type: ignore[no-untyped-def]
         i += 1
     if i == first or not (ends_word(c) or (c == _DOT and is_space(load8(text, i + 1)))):
         return none
-    scope, stamp = get(room.counts, SCOPE_STAMP), get(room.counts, STAMP)
+    stamp = get(room.counts, STAMP)
     hash ^= hash >> np.uint64(32)
     place = np.int64(hash) & (LABELS - 1)
-    while get(room.labels, place * LABEL_COLUMNS + LABEL_SCOPE) == scope:
+    while get(room.labels, place * LABEL_COLUMNS + LABEL_STAMP) == stamp:
         row = place * LABEL_COLUMNS
         known = get(room.labels, row + LABEL_START)
         if load64(room.labels, (row + LABEL_HASH) * 8) == hash:
-            if get(room.labels, row + LABEL_END) - known == i - first and same(
-                text, first, text, known, i - first
-            ):
-                if get(room.labels, row + LABEL_STAMP) == stamp:
-                    return i, get(room.labels, row + LABEL_TERM)
-                break
+            size = get(room.labels, row + LABEL_END) - known
+            if size == i - first and same(text, first, text, known, size):
+                return i, get(room.labels, row + LABEL_TERM)
         place = (place + 1) & (LABELS - 1)
-    row = place * LABEL_COLUMNS
-    if get(room.labels, row + LABEL_SCOPE) != scope:
-        if 2 * get(room.counts, BLANKS) >= LABELS:
-            return none
-        put(room.counts, BLANKS, get(room.counts, BLANKS) + 1)
-        put(room.labels, row + LABEL_SCOPE, scope)
-        put(room.labels, row + LABEL_HASH, hash)
-        put(room.labels, row + LABEL_START, first)
-        put(room.labels, row + LABEL_END, i)
-        put(room.labels, row + LABEL_NUMBER, -1)
+    if 2 * get(room.counts, BLANKS) >= LABELS:
+        return none
+    put(room.counts, BLANKS, get(room.counts, BLANKS) + 1)
     term = new_blank(room)
-    set_of(room, term, A, place)
+    set_of(room, term, A, first)
+    set_of(room, term, B, i)
+    put(room.counts, NEED, get(room.counts, NEED) + i - first)
+    row = place * LABEL_COLUMNS
     put(room.labels, row + LABEL_STAMP, stamp)
+    store64(room.labels, (row + LABEL_HASH) * 8, hash)
+    put(room.labels, row + LABEL_START, first)
+    put(room.labels, row + LABEL_END, i)
     put(room.labels, row + LABEL_TERM, term)
     return i, term
 

@@ -7,6 +7,7 @@ from random import Random, SystemRandom
 
 import numpy as np
 import pytest
+from pyoxigraph import NamedNode
 
 from kelda.rdf.framing import Chunker
 from kelda.rdf.framings.messages import MessageSplitter
@@ -14,7 +15,6 @@ from kelda.rdf.ids import encode
 from kelda.rdf.keyset import KeySet
 from kelda.rdf.messages import chunks, walk
 from kelda.rdf.skim import Rule
-from pyoxigraph import NamedNode
 from tests.rdf import turtle_text
 from tests.rdf.by_columns import check
 

@@ -33,10 +33,10 @@ def read(chunk: Chunk, how: Reading, asked: Asked, dictionary: Dictionary) -> Fo
     messages = Messages(begins, walked.text_ends[:count], numbers, odd)
     names = TIME_PREDICATES if how.time_predicate is None else [how.time_predicate]
     times = [encode(NamedNode(name)) for name in names]
-    named = (how.time_predicate is not None, how.needs_time)
+    settings = (how.time_predicate is not None, how.needs_time, False)
     # A record's scope ends with its number, which the kernel writes.
     scope = scope_of(how.name, 0).removesuffix("0")
-    reader = Reader(buffer, messages, scope, asked, times, named, dictionary)
+    reader = Reader(buffer, messages, scope, asked, times, settings, dictionary)
     for first, end, context in _contexts(walked, count):
         try:
             prefixes = prefixes_of(context)
