@@ -13,7 +13,7 @@ from kelda.io.elements import ELEMENTS, Columns, columns_of, unpack
 from kelda.io.job import StreamSource
 from kelda.io.sources.arrival import arrived
 from kelda.io.sources.reader import Piece
-from kelda.rdf.columnar import READERS, Found
+from kelda.rdf.columnar import READERS, Found, without_heads
 from kelda.rdf.columnar.found import NO_TIME
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event, Reject
@@ -106,11 +106,14 @@ def read(
         return elements
     ready = prepare_mapping(format, source.mapping)
     chunk = chunk.load()
-    if format in READERS and not chunk.left_out and not source.path.startswith(FED):
+    is_fed = source.path.startswith(FED)
+    if format in READERS and not chunk.left_out:
         how = Reading(name, rejects.append, source.time, ready.mapping, longest, piece.arrived is None)
         by_columns = READERS[format](chunk, how, routing.asked(source.iri), skimmer.dictionary)
         if by_columns is not None:
-            return elements_found(by_columns, piece.arrived or 0, route)
+            # The first triple of an event that was fed says its time, and is no part of it.
+            said = without_heads(by_columns) if is_fed else by_columns
+            return elements_found(said, piece.arrived or 0, route)
     events = read_chunk(
         chunk,
         format,
@@ -121,7 +124,7 @@ def read(
         max_record=longest,
         needs_time=piece.arrived is None,
     )
-    if source.path.startswith(FED):  # the first triple of such an event says its time, and is no part of it
+    if is_fed:
         events = (Event(event.time, event.quads[1:]) for event in events)
     return encoded(arrived(events, lambda: piece.arrived or 0), skimmer.dictionary, route)
 

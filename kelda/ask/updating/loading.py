@@ -23,6 +23,7 @@ from kelda.rdf.framings.blanks import file_scope
 from kelda.rdf.graphs import BLOCK, graph_format, read_graph
 from kelda.rdf.ids import DEFAULT_GRAPH
 from kelda.rdf.ntriples import ids_of, read
+from kelda.rdf.turtle_document import UnreadableError, read_turtle
 from kelda.store.changes import Ids
 
 AT_ONCE = 1 << 14  # quads whose terms are made ids together
@@ -67,6 +68,8 @@ def load(iri: str, graph: int | None, fetch: Fetch, dictionary: Dictionary) -> I
     kind = graph_format(urlsplit(iri).path, document.format)
     by_lines = kind in (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS)
     found = _lines(document, kind, dictionary) if by_lines else None
+    if kind is RdfFormat.TURTLE:
+        found = _turtle(document, iri, dictionary)
     if found is None:  # who reads statement by statement can say in which line a mistake is
         statements = read_graph(document.source, format=kind.file_extension, base=iri, name=document.name)
         found = _ids(statements, dictionary)
@@ -99,6 +102,21 @@ def _lines(document: Document, kind: RdfFormat, dictionary: Dictionary) -> Ids |
                 break
     all_, is_blank = np.concatenate(parts, axis=1), np.concatenate(blank, axis=1)
     return _renamed(all_, is_blank, file_scope(document.name), dictionary)
+
+
+def _turtle(document: Document, iri: str, dictionary: Dictionary) -> Ids | None:
+    """Turtle, read as columns. None if there may be a mistake in it."""
+    own = Dictionary(dictionary.seed)
+    try:
+        with open_bytes(document.source) as reader:
+            found = np.concatenate([quads.NONE, *read_turtle(reader.read, iri, own)], axis=1)
+    except UnreadableError:
+        return None
+    is_blank = np.zeros(found.shape, np.bool_)
+    for part in (1, 3):
+        is_blank[part] = what_terms(found[part], own) == BLANK
+    dictionary.add_entries(own.entries_of(found[~is_blank]))
+    return _renamed(found, is_blank, file_scope(document.name), dictionary)
 
 
 def _renamed(found: Ids, is_blank: NDArray[np.bool_], scope: str, dictionary: Dictionary) -> Ids:

@@ -26,6 +26,7 @@ from kelda.rdf.framings.ndjsonld import ContextLineSplitter, context_line
 from kelda.rdf.framings.nquads import RunSplitter
 from kelda.rdf.framings.row_kernels import FULL, whole_rows
 from kelda.rdf.framings.tabular import RowSplitter
+from kelda.rdf.messages import walk
 
 PIECE_BYTES = 1 << 18  # a piece of the usual lines is then some thousand records
 MOST_TIMES = (
@@ -92,6 +93,7 @@ class Cutter:
         self._by_document = isinstance(splitter, ContextLineSplitter) and self._any_length
         if self._by_run:  # a line more is looked at, in which nothing must be too long either
             self.piece_bytes = min(self.piece_bytes, self.longest * 4 // 5)
+        self._by_message = isinstance(splitter, MessageSplitter)
         self._first_context = splitter.context
         self._spots_in = None if spots_in is None else str(spots_in.absolute())
         # What is read of timestamped N-Triples does not depend on how many records came before.
@@ -128,6 +130,8 @@ class Cutter:
             return step
         if self._by_run and not inside and (place.at or text.read(0, len(BOM)) != BOM):
             return self._runs(text, place, complete, limit, most)
+        if self._by_message and not (self._window and self._window.is_amid(text, place, complete)):
+            return self._messages(text, place, complete, limit, most)
         return self._records(text, place, complete, limit, most)
 
     def needs(self, text: Text, place: Place) -> int:
@@ -311,6 +315,38 @@ class Cutter:
         chunk = Chunk(first, place.records, context, data[begin:end])
         return Step(chunk, records, after, complete and text.at_end(after.at))
 
+    # ------------------------------------------------------------------ messages
+
+    def _messages(
+        self, text: Text, place: Place, complete: bool, limit: int | None, most: int
+    ) -> Step | None:
+        begin, context = place.at, place.context if place.at else self._first_context
+        if place.at == 0 and text.read(0, len(BOM)) == BOM:
+            begin = len(BOM)
+        until = place.at + self.piece_bytes
+        data = text.read(begin, self.piece_bytes + self.piece_bytes // 4)
+        seen = begin + len(data)
+        ends_here = text.at_end(seen)
+        walked = walk(data, context, self.longest, at_end=complete and ends_here)
+        ends = walked.ends[: len(walked.ends) - walked.tail]
+        too_long = np.flatnonzero(np.diff(ends, prepend=0) > self.longest)
+        if len(too_long):
+            ends = ends[: too_long[0]]
+        fit = max(1, int(np.searchsorted(ends, until - begin, "right")))
+        if limit is not None:
+            fit = min(fit, int(np.searchsorted(ends, limit - begin, "right")))
+        records = min(fit, most, len(ends))
+        full = records < len(ends) or records == most or len(too_long) > 0 or begin + walked.open_at >= until
+        if not records and not complete and ends_here and seen < until and len(data) <= self.longest:
+            return None  # the first message is not there yet
+        if not records or not (full or ends_here):  # what goes on here may be very long
+            return self._records(text, place, complete, limit, most)
+        end = int(ends[records - 1])
+        chunk = Chunk(place.line, place.records, context, data[:end])
+        after = [context for first, context in walked.contexts if first <= records][-1]
+        there = Place(begin + end, place.line + _lines_in(data, end), place.records + records, after)
+        return Step(chunk, records, there, complete and text.at_end(there.at))
+
     # ------------------------------------------------------------------ any records
 
     def _records(self, text: Text, place: Place, complete: bool, limit: int | None, most: int) -> Step | None:
@@ -436,6 +472,10 @@ class _Window:
     def is_inside(self, text: Text, place: Place) -> bool:
         """Whether the record at `place` is so long that its beginning was let go."""
         return text is self._text and place.at == self._at and bool(self._gone.size) and not self.cuts
+
+    def is_amid(self, text: Text, place: Place, complete: bool) -> bool:
+        """Whether the record at `place` is so long that a good part of it was looked at already."""
+        return not self.cuts and self.goes_on(text, place, complete)
 
     def more(self) -> bool:
         """Look further; False if the text ends."""
