@@ -253,7 +253,7 @@ def _closes(known, text, start):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _is_asked(rules, p):  # type: ignore[no-untyped-def]
+def asks_for(rules, p):  # type: ignore[no-untyped-def]
     found = False
     for k in range(rules.shape[0]):
         found |= rules[k, RULE_P] == 0 or rules[k, RULE_P] == p
@@ -264,7 +264,7 @@ def _is_asked(rules, p):  # type: ignore[no-untyped-def]
 def ask(names, rules):  # type: ignore[no-untyped-def]
     """Note which of the predicates that are known some rule asks for."""
     for place in range(NAMES):
-        names[place, NAME_ASKED] = _is_asked(rules, names[place, NAME_ID])
+        names[place, NAME_ASKED] = asks_for(rules, names[place, NAME_ID])
 
 
 # ------------------------------------------------------------------------------ reading
@@ -467,7 +467,7 @@ def skim(block, asked, known, found, seed, state):  # type: ignore[no-untyped-de
                         if p_end >= 0:
                             p = identity_of(text, p_start, p_end, seed)
                             place = _named(known, p, text, p_start, p_end)
-                            _set(known, place, NAME_ASKED, _is_asked(rule, p))
+                            _set(known, place, NAME_ASKED, asks_for(rule, p))
                             _set(known, name, NAME_OTHER, _of(known, name, NAME_NEXT))
                             _set(known, name, NAME_NEXT, place)
                     if p_end >= 0:

@@ -7,8 +7,11 @@ record it hands to the framing. Formats that are not listed are read by their fr
 
 from __future__ import annotations
 
+from kelda.rdf.columnar import nquads
 from kelda.rdf.columnar.found import Found, Read, found_of
 
-READERS: dict[str, Read] = {}
+READERS: dict[str, Read] = {
+    "nquads": nquads.read,
+}
 
 __all__ = ["READERS", "Found", "Read", "found_of"]
