@@ -272,9 +272,9 @@ def ask(names, rules):  # type: ignore[no-untyped-def]
 
 @helper
 def _object_id(text, start, seed):  # type: ignore[no-untyped-def]
-    """The id of the object at `start`, whose text is canonical now."""
+    """The id of the object at `start`, whose text is canonical now, and where that ends."""
     _, end, inline = object_at(text, start, True)
-    return inline if inline != 0 else identity_of(text, start, end, seed)
+    return inline if inline != 0 else identity_of(text, start, end, seed), end
 
 
 @helper
@@ -409,7 +409,7 @@ def skim(block, asked, known, found, seed, state):  # type: ignore[no-untyped-de
                 if line_start >= size:
                     break
             p = o = _NOTHING
-            body = stop = s_end = p_start = p_end = o_start = next_start = np.int64(-1)
+            body = stop = s_end = p_start = p_end = o_start = o_end = next_start = np.int64(-1)
             place = name
             is_row = is_asked = is_given = False
             if state[VERDICT] != NONE:
@@ -518,20 +518,20 @@ def skim(block, asked, known, found, seed, state):  # type: ignore[no-untyped-de
                             continue
                     if rule[k, RULE_O_MASK] >= 0:
                         if o == 0:
-                            o = _object_id(text, o_start, seed)
+                            o, o_end = _object_id(text, o_start, seed)
                         if not has(tables, rule[k, RULE_O], rule[k, RULE_O_MASK], o):
                             continue
                     if s == 0:
                         s = identity_of(text, body, s_end, seed)
                     if o == 0:
-                        o = _object_id(text, o_start, seed)
+                        o, o_end = _object_id(text, o_start, seed)
                     columns[0, many], columns[1, many], columns[2, many] = s, p, o
                     columns[3, many], columns[4, many] = 0, row
                     spans[:, many] = 0
                     if not is_given:
                         spans[0, many], spans[1, many] = body, s_end
                         spans[2, many], spans[3, many] = p_start, p_end
-                        spans[4, many], spans[5, many] = o_start, object_at(text, o_start, False)[1]
+                        spans[4, many], spans[5, many] = o_start, o_end
                     many += 1
                     was_found = True
                     break
