@@ -55,7 +55,7 @@ class _Raw(io.RawIOBase):
         self._read = getattr(source, "read1", source.read)
         self._front = b""
 
-    def tell(self, on_bytes: Callable[[int], None] | None) -> None:
+    def say_to(self, on_bytes: Callable[[int], None] | None) -> None:
         """Who is told of bytes from now on."""
         self._on_bytes = on_bytes
 
@@ -259,7 +259,7 @@ def open_bytes(source: Source, *, on_bytes: Callable[[int], None] | None = None)
     elif magic.startswith(b"\x28\xb5\x2f\xfd"):
         kind, inner = "zstd", _zstd(buffered)
     if inner is None or not is_file:
-        raw.tell(on_bytes)
+        raw.say_to(on_bytes)
         if on_bytes is not None and magic:
             on_bytes(counted())
     if inner is None:
