@@ -234,6 +234,12 @@ class Dictionary:
         hashed = ids[ids > 0]
         return hashed[kernels.find(self._tables.slots, hashed) < 0]
 
+    def begin(self, ids: NDArray[np.int64], byte: bytes) -> NDArray[np.bool_]:
+        """Of which of these ids the terms are here, and their texts begin so."""
+        slots, _, offsets, arena, _ = self._tables
+        found = kernels.begin(slots, offsets, arena, ids.ravel(), ord(byte))
+        return found.reshape(ids.shape)
+
     def _entries_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The numbers of their entries, each once. (To sort the ids first takes longer.)"""
         seen = np.zeros(len(self), np.bool_)

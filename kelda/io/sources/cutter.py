@@ -241,13 +241,16 @@ class Cutter:
             end = last_cut(data, end, at_end)
         if not end:  # one event is longer than that, or nothing is left
             return self._records(text, place, complete, limit, 1)
-        said = data[:end]
-        lines = _lines_in(said, len(said))
-        records = lines + (not said.endswith(b"\n"))
+        lines = _lines_in(data, end)
+        records = lines + (data[end - 1] != ord("\n"))
         after = place._replace(at=place.at + end, line=place.line + lines, records=place.records + records)
-        return Step(
-            Chunk(place.line, place.records, b"", said), records, after, complete and text.at_end(after.at)
-        )
+        last = complete and text.at_end(after.at)
+        if self._spots_in is not None:
+            tail = data[max(0, end - TAIL) : end]
+            spot = Spot(place.line, place.records, b"", b"", self._spots_in, place.at, end, tail)
+            return Step(spot, records, after, last)
+        said = data if end == len(data) else data[:end]
+        return Step(Chunk(place.line, place.records, b"", said), records, after, last)
 
     # ------------------------------------------------------------------ rows
 
