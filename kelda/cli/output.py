@@ -62,7 +62,7 @@ class LineWriter:
             out.write(format.head().decode())
 
     def write(self, answers: Sequence[Answer]) -> None:
-        self.out.write(self.format.body(answers).decode())
+        self.out.write(bytes(self.format.body(answers)).decode())
 
     def idle(self) -> None:
         self.out.flush()

@@ -90,23 +90,30 @@ class Block:
         """The rows of the table, as ids."""
         if self._answers is not None:
             return _rows_of_answers(self.query, self._answers)
-        sent = self._sent.one_by_one()
+        sent = self._sent
         if self.query.form is A.Form.CONSTRUCT:
-            return _constructed(self.query, sent, self._dictionary)
+            return _constructed(self.query, sent.one_by_one(), self._dictionary)
         columns = sent.columns if self.query.form is A.Form.SELECT else columns_of(self.query)
-        return Rows(sent.time, sent.sign, columns, sent.values, self._dictionary)
+        which, time = sent.said
+        return Rows(time, sent.sign[which], columns, sent.values, self._dictionary, which)
+
+    @property
+    def is_columns(self) -> bool:
+        """Whether its answers are still to be made."""
+        return self._answers is None
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a table: `values[:, i]` at `time[i]`, as ids (0: none; of ASK: 0 and 1). Where an answer has
-    several rows, `answer` numbers them from 0."""
+    """Rows of a table: `values[:, which[i]]` at `time[i]`, as ids (0: none; of ASK: 0 and 1). Where an answer
+    has several rows, `answer` numbers them from 0."""
 
     time: Ids
     sign: Ids
     columns: tuple[str, ...]
     values: Ids
     dictionary: Dictionary
+    which: Ids
     answer: Ids | None = None
 
     @property
@@ -140,6 +147,7 @@ def table_of(query: A.Query, blocks: Sequence[Block], terms: Terms = "values", s
     rows = [block.rows for block in blocks]
     columns = columns_of(query)
     dictionary = one_dictionary((some.values, some.dictionary) for some in rows)
+    which = _places(rows)
     table: dict[str, Any] = {
         "time": pa.array(_together([some.time for some in rows])).cast(TIME),
         "sign": _signs(_together([some.sign for some in rows])),
@@ -150,10 +158,10 @@ def table_of(query: A.Query, blocks: Sequence[Block], terms: Terms = "values", s
         ids = _together([_column(some, name) for some in rows])
         shown = f"?{name}" if name in ("time", "sign") else name
         if query.form is A.Form.ASK:
-            table[shown] = pa.array(ids.astype(np.bool_))
+            table[shown] = pa.array(ids.astype(np.bool_)[which])
         else:
             type = TEXT if query.form is not A.Form.SELECT else schema and schema.field(shown).type
-            table[shown] = column(ids, dictionary, terms, type)
+            table[shown] = column(ids, dictionary, terms, type, which)
     return pa.table(table)
 
 
@@ -182,9 +190,18 @@ def _numbered(rows: list[Rows]) -> Ids:
     return _together(numbers)
 
 
+def _places(rows: list[Rows]) -> Ids:
+    """Which of the values of all parts is in which row."""
+    places, before = [], 0
+    for some in rows:
+        places.append(some.which + before)
+        before += some.values.shape[1]
+    return _together(places)
+
+
 def _column(rows: Rows, name: str) -> Ids:
     if name not in rows.columns:  # a variable that nothing binds
-        return np.zeros(len(rows.time), np.int64)
+        return np.zeros(rows.values.shape[1], np.int64)
     return rows.values[rows.columns.index(name)]
 
 
@@ -202,7 +219,7 @@ def _rows_of_answers(query: A.Query, answers: Sequence[Answer]) -> Rows:
     dictionary, columns = Dictionary(), columns_of(query)
     if query.form is A.Form.ASK:
         yes = np.array([[bool(answer.boolean) for answer in answers]], np.int64)
-        return Rows(time, sign, columns, yes, dictionary)
+        return Rows(time, sign, columns, yes, dictionary, np.arange(len(time)))
     number: Ids | None = None
     if query.form is A.Form.SELECT:
         rows = [[(answer.bindings or {}).get(name) for name in columns] for answer in answers]
@@ -218,7 +235,8 @@ def _rows_of_answers(query: A.Query, answers: Sequence[Answer]) -> Rows:
     terms = list(dict.fromkeys(term for term in flat if term is not None))
     known = dict(zip(terms, ids_of(terms, dictionary), strict=True))
     ids = np.array([0 if term is None else known[term] for term in flat], np.int64)
-    return Rows(time, sign, columns, ids.reshape(-1, len(columns)).T, dictionary, number)
+    which = np.arange(len(rows))
+    return Rows(time, sign, columns, ids.reshape(-1, len(columns)).T, dictionary, which, number)
 
 
 def _constructed(query: A.Query, sent: Sent, given: Dictionary) -> Rows:
@@ -250,8 +268,8 @@ def _constructed(query: A.Query, sent: Sent, given: Dictionary) -> Rows:
     kept = np.sort(order[~again])
     kept = np.flatnonzero(complete)[kept[np.argsort(keys[0, kept], kind="stable")]]
     _, number = np.unique(answer[kept], return_inverse=True)
-    which = solution[kept]
-    return Rows(sent.time[which], sent.sign[which], columns, values[:, kept], dictionary, number)
+    which, whole = solution[kept], np.arange(len(kept))
+    return Rows(sent.time[which], sent.sign[which], columns, values[:, kept], dictionary, whole, number)
 
 
 def _filled(term: A.TermOrVar, sent: Sent, own: Dictionary) -> Ids:

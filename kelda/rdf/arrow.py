@@ -76,10 +76,12 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _FIRST_US, _LAST_US = FIRST_MS * 1000, LAST_MS * 1000 + 999
 
 
-def column(ids: Ids, dictionary: Dictionary, terms: Terms = "values", type: Any = None) -> Any:
-    """The terms of `ids` (0: none) as an Arrow array; with a `type`, of that one, or a UsageError says which
-    value does not fit."""
-    found = _Column.of(ids, dictionary)
+def column(
+    ids: Ids, dictionary: Dictionary, terms: Terms = "values", type: Any = None, which: Ids | None = None
+) -> Any:
+    """The terms of `ids` (0: none) as an Arrow array, or, if it is given, of `ids[which]`, in which all are;
+    with a `type`, of that one, or a UsageError says which value does not fit."""
+    found = _Column.of(ids, dictionary, which)
     if terms == "ntriples":
         return found.texts(full=True)
     if terms != "values":
@@ -111,11 +113,13 @@ class _Column:
     dictionary: Dictionary
 
     @classmethod
-    def of(cls, ids: Ids, dictionary: Dictionary) -> _Column:
+    def of(cls, ids: Ids, dictionary: Dictionary, which: Ids | None = None) -> _Column:
+        places = None if which is None else pa.array(which)
         if not (ids > 0).any():
-            return cls(ids, None, dictionary)
+            return cls(ids, places, dictionary)
         encoded = pa.array(ids).dictionary_encode()
-        return cls(encoded.dictionary.to_numpy(), encoded.indices, dictionary)
+        indices = encoded.indices if places is None else encoded.indices.take(places)
+        return cls(encoded.dictionary.to_numpy(), indices, dictionary)
 
     @cached_property
     def hashed(self) -> _Hashed:
