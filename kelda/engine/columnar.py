@@ -36,14 +36,16 @@ class Columnar(Sequence[Answer]):
     def __iter__(self) -> Iterator[Answer]:
         return iter(self._all())
 
-    @property
-    def last(self) -> int | None:
-        """The time of the last one."""
-        return max((int(block.rows.time.max()) for block in self.blocks if len(block)), default=None)
-
 
 def blocks_in(answers: Sequence[Answer]) -> Sequence[Block] | None:
     """The answers as columns, if they are."""
     if isinstance(answers, Columnar) and all(block.is_columns for block in answers.blocks):
         return answers.blocks
     return None
+
+
+def last_time(answers: Sequence[Answer]) -> int | None:
+    """The time of the latest one."""
+    if (blocks := blocks_in(answers)) is not None:
+        return max((int(block.rows.time.max()) for block in blocks if len(block)), default=None)
+    return max((answer.time for answer in answers), default=None)
