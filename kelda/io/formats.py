@@ -144,6 +144,13 @@ class Ndjson:
         return "".join([answer.to_json() + "\n" for answer in answers]).encode()
 
 
+def json_array(answers: Sequence[Answer]) -> Bytes:
+    """The answers as they stand in an array, each behind a comma and on a line of its own."""
+    if (blocks := blocks_in(answers)) is not None:
+        return _together([written.json_lines(block, before=",\n", after="") for block in blocks])
+    return "".join([",\n" + answer.to_json() for answer in answers]).encode()
+
+
 CSV_FIXED = ("query", "time", "sign")
 
 
