@@ -17,13 +17,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyoxigraph import BlankNode, DefaultGraph, Quad
 
 from kelda.engine.answer import Answer
+from kelda.engine.content_kernels import new_in_runs, numbered_rows
 from kelda.engine.decode import decoded
 from kelda.engine.deltas import Ids
 from kelda.engine.sent import Sent
@@ -35,6 +37,7 @@ from kelda.rdf.arrow import TEXT, Terms, column, one_dictionary, what_terms
 from kelda.rdf.arrow_kernels import BLANK, IRI
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.ntriples import ids_of
+from kelda.rdf.numbered_kernels import numbered
 from kelda.words import count
 
 TIME = pa.timestamp("ms", "UTC")
@@ -103,6 +106,18 @@ class Block:
         return self._answers is None
 
 
+class Cells(NamedTuple):
+    """Columns of ids as numbers (0: none), and the ids of the numbers."""
+
+    numbers: NDArray[np.int32]
+    ids: Ids
+
+    @classmethod
+    def of(cls, values: Ids) -> Cells:
+        numbers, ids = numbered(np.require(values, np.int64, ["C", "W"]).reshape(-1))
+        return cls(numbers.reshape(values.shape), ids)
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Rows of a table: `values[:, which[i]]` at `time[i]`, as ids (0: none; of ASK: 0 and 1). Where an answer
@@ -115,6 +130,11 @@ class Rows:
     dictionary: Dictionary
     which: Ids
     answer: Ids | None = None
+    known: Cells | None = None  # if they were numbered already
+
+    def cells(self) -> Cells:
+        """The values, each distinct one once."""
+        return self.known or Cells.of(self.values)
 
     @property
     def answers(self) -> int:
@@ -251,25 +271,28 @@ def _constructed(query: A.Query, sent: Sent, given: Dictionary) -> Rows:
         if isinstance(triple, A.QuadPattern):
             parts[3, :, i] = _filled(triple.graph, sent, own)
     values = parts.reshape(len(columns), -1)
-    dictionary = one_dictionary([(sent.values, given), (own.ids(), own)])
+    numbers, ids = Cells.of(values)
+    dictionary = one_dictionary([(ids, given), (own.ids(), own)])
 
-    nodes = [np.isin(what_terms(ids, dictionary), (IRI, BLANK)) for ids in values]
-    complete = nodes[0] & (what_terms(values[1], dictionary) == IRI) & (values[2] != 0)
+    what = what_terms(ids, dictionary)[numbers]
+    complete = ((what[0] == IRI) | (what[0] == BLANK)) & (what[1] == IRI) & (values[2] != 0)
     if len(columns) > 3:
-        complete &= nodes[3] | ~np.tile([isinstance(t, A.QuadPattern) for t in template], size)
-    solution = np.repeat(np.arange(size), len(template))
+        plain = np.tile([not isinstance(t, A.QuadPattern) for t in template], size)
+        complete &= (what[3] == IRI) | (what[3] == BLANK) | plain
 
-    _, first, group = np.unique(2 * sent.time + (sent.sign > 0), return_index=True, return_inverse=True)
-    answer = first.argsort().argsort()[group][solution]
-    keys = np.vstack([answer, values])[:, complete]
-    order = np.lexsort(keys[::-1])
-    again = np.zeros(len(order), np.bool_)
-    again[1:] = (keys[:, order[1:]] == keys[:, order[:-1]]).all(axis=0)
-    kept = np.sort(order[~again])
-    kept = np.flatnonzero(complete)[kept[np.argsort(keys[0, kept], kind="stable")]]
-    _, number = np.unique(answer[kept], return_inverse=True)
-    which, whole = solution[kept], np.arange(len(kept))
-    return Rows(sent.time[which], sent.sign[which], columns, values[:, kept], dictionary, whole, number)
+    # Triples of one answer stand together, in the order in which they were made.
+    answer, _ = numbered_rows(np.array([sent.time, sent.sign]))
+    made = np.flatnonzero(complete)
+    solution = made // max(1, len(template))
+    if (np.diff(answer) < 0).any():
+        order = answer[solution].argsort(kind="stable")
+        made, solution = made[order], solution[order]
+    kept = new_in_runs(answer[solution], values[:, made])
+    made, solution = made[kept], solution[kept]
+    number = np.cumsum(np.diff(answer[solution], prepend=-1) != 0) - 1
+    time, sign, whole = sent.time[solution], sent.sign[solution], np.arange(len(made))
+    cells = Cells(numbers[:, made], ids)
+    return Rows(time, sign, columns, values[:, made], dictionary, whole, number, cells)
 
 
 def _filled(term: A.TermOrVar, sent: Sent, own: Dictionary) -> Ids:

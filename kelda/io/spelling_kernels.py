@@ -1,4 +1,4 @@
-"""Kernels: ids numbered, and canonical N-Triples texts spelled as another format has them."""
+"""Kernels: canonical N-Triples texts spelled as another format has them."""
 
 # mypy: allow-untyped-defs
 from __future__ import annotations
@@ -11,53 +11,7 @@ from kelda.rdf.arrow_kernels import BLANK, IRI, STRING, TAGGED, TYPED
 MARK = 64  # bytes that what stands around a term cannot reach
 WIDE = 8  # nor can what stands for one byte of it
 
-_MULTIPLIER = np.uint64(0x9E3779B185EBCA87)
 _LF, _CR, _QUOTE, _MINUS, _LESS, _AT, _BACKSLASH = 10, 13, 34, 45, 60, 64, 92
-
-
-@njit(cache=True, nogil=True)
-def numbered(ids):
-    """(a number for each id, the id of each number): in the order in which they are first met, but 0 is
-    number 0, whether it is there or not."""
-    bits = 8
-    slots = np.zeros(1 << bits, np.int32)
-    distinct = np.empty(1 << bits - 1, np.int64)
-    distinct[0], found = 0, 1
-    numbers = np.empty(len(ids), np.int32)
-    for i in range(len(ids)):
-        id = ids[i]
-        if id == 0:
-            numbers[i] = 0
-            continue
-        mask = (1 << bits) - 1
-        at = np.int64((np.uint64(id) * _MULTIPLIER) >> np.uint64(64 - bits))
-        while slots[at] != 0 and distinct[slots[at]] != id:
-            at = (at + 1) & mask
-        if slots[at] == 0:
-            if found == len(distinct):
-                bits += 1
-                grown = np.empty(2 * found, np.int64)
-                grown[:found] = distinct
-                distinct = grown
-                slots = np.zeros(1 << bits, np.int32)
-                for number in range(1, found):
-                    _enter(slots, bits, distinct[number], number)
-                at = _enter(slots, bits, id, found)
-            slots[at] = found
-            distinct[found] = id
-            found += 1
-        numbers[i] = slots[at]
-    return numbers, distinct[:found]
-
-
-@njit(cache=True, nogil=True)
-def _enter(slots, bits, id, number):
-    """Put the number of an id that is not there into a free slot; which that is."""
-    at = np.int64((np.uint64(id) * _MULTIPLIER) >> np.uint64(64 - bits))
-    while slots[at] != 0:
-        at = (at + 1) & (len(slots) - 1)
-    slots[at] = number
-    return at
 
 
 @njit(cache=True, nogil=True)

@@ -26,7 +26,6 @@ from kelda.io.spelling import (
     csv_field,
     in_json,
 )
-from kelda.io.spelling_kernels import numbered
 from kelda.io.written_kernels import SIGN, TIME
 from kelda.lang import algebra as A
 from kelda.rdf.hash_kernels import PADDING, gather
@@ -65,18 +64,6 @@ def _labels(labels: Iterable[str]) -> tuple[Array, Array]:
     return padded(b"".join(texts)), np.cumsum([0, *map(len, texts)])
 
 
-class Cells(NamedTuple):
-    """The columns of rows as numbers of texts (0: none), and the ids of the numbers."""
-
-    numbers: Array
-    ids: Array
-
-    @classmethod
-    def of(cls, values: Array) -> Cells:
-        numbers, ids = numbered(_plain(values).reshape(-1))
-        return cls(numbers.reshape(values.shape), ids)
-
-
 # ---------------------------------------------------------------------------------- rows
 
 
@@ -91,7 +78,7 @@ def json_lines(block: Block, *, before: str = "", after: str = "\n") -> memoryvi
             first = lead(beginning, TIME, ', "sign": "', SIGN, '", "triples": "')
             return _view(_statements(block.rows, NTRIPLES_IN_JSON, first, dot=" .\\n", tail='"}' + after)[0])
     first = lead(beginning, TIME, ', "sign": "', SIGN, '", "bindings": {')
-    cells = Cells.of(block.rows.values)
+    cells = block.rows.cells()
     labels = [f', "{in_json(name)}": ' for name in block.rows.columns]
     texts = JSON.texts(cells.ids, block.rows.dictionary)
     return _rows(block.rows, cells.numbers, texts, labels, first, 2, "}}" + after)
@@ -104,7 +91,7 @@ def csv_rows(block: Block, columns: Sequence[str]) -> memoryview:
     if block.query.form is A.Form.ASK:
         numbers, texts = _truths(rows), BOOLEANS
     else:
-        cells = Cells.of(rows.values)
+        cells = rows.cells()
         numbers, texts = cells.numbers, CSV.texts(cells.ids, rows.dictionary)
     none = np.zeros(numbers.shape[1], numbers.dtype)
     shown = [numbers[rows.columns.index(name)] if name in rows.columns else none for name in columns]
@@ -161,7 +148,7 @@ def _statements(
     rows: Rows, spelling: Spelling, first: Lead, *, graph: Lead = NOTHING, dot: str, tail: str = ""
 ) -> tuple[Array, Array]:
     assert rows.answer is not None
-    cells = Cells.of(rows.values)
+    cells = rows.cells()
     texts = spelling.texts(cells.ids, rows.dictionary)
     starts = np.flatnonzero(np.diff(rows.answer, prepend=-1))
     ends = np.append(starts[1:], len(rows.answer))
@@ -210,7 +197,7 @@ def parquet_table(block: Block, columns: Sequence[str]) -> Any:
     if form is A.Form.ASK:
         asked = pa.array((rows.values[0] != 0)[rows.which])
         return pa.table(table | dict.fromkeys(columns, asked))
-    cells = Cells.of(rows.values)
+    cells = rows.cells()
     distinct = _strings(NTRIPLES.texts(cells.ids, rows.dictionary))
     none = np.zeros(cells.numbers.shape[1], np.int32)
     for name in columns:
