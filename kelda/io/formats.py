@@ -216,7 +216,7 @@ class Parquet:
             table = self._table(answers, columns)
         out = io.BytesIO()
         # Without Arrow's own schema: a column is a string column to readers, however it was written.
-        pq.write_table(table, out, compression="zstd", store_schema=False)
+        pq.write_table(table, out, compression="zstd", store_schema=False, write_statistics=["time"])
         return out.getbuffer()
 
     def _table(self, answers: Sequence[Answer], columns: tuple[str, ...]) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,10 +21,9 @@ from pyoxigraph import BlankNode, Literal, Triple
 
 from kelda.engine.answer import term_to_json
 from kelda.io import spelling_kernels as kernels
-from kelda.rdf.arrow_kernels import inline_texts
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.hash_kernels import PADDING
-from kelda.rdf.ids import Term, from_text
+from kelda.rdf.ids import DATATYPES, Term
 
 Ids = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -52,23 +51,24 @@ class Spelling:
         entries = dictionary.entries_of(ids[hashed])
         if len(entries.ids) < len(hashed):
             dictionary.terms(ids[hashed])  # says which is not there
-        canonical, ends = inline_texts(ids[inline], True)
-        size = entries.offsets[-1]
-        texts = np.concatenate([entries.texts[:size], canonical])
-        offsets = np.concatenate([entries.offsets, size + ends[1:]])
-        out, begun, ended, odd = kernels.spelled(texts, offsets, self.tables)
-        parts = [out]
-        at = len(out)
-        for i in np.flatnonzero(odd).tolist():
-            term = from_text(texts[offsets[i] : offsets[i + 1]].tobytes().decode())
-            said = np.frombuffer(self.define(term).encode(), np.uint8)
-            parts.append(said)
-            begun[i], ended[i] = at, at + len(said)
-            at += len(said)
+        out, begun, ended, odd = kernels.spelled(entries.texts, entries.offsets, ids[inline], self.tables)
         order = np.concatenate([hashed, inline])
-        starts, stops = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
-        starts[order], stops[order] = begun, ended
-        return Texts(np.concatenate([*parts, np.zeros(PADDING, np.uint8)]), starts, stops)
+        if odd.any():
+            which = np.flatnonzero(odd)
+            out = self._by_definition(dictionary.terms(ids[order[which]]), which, out, begun, ended)
+        starts, ends = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
+        starts[order], ends[order] = begun, ended
+        return Texts(out, starts, ends)
+
+    def _by_definition(self, terms: Sequence[Any], which: Ids, out: Bytes, starts: Ids, ends: Ids) -> Bytes:
+        """The texts with those of some terms behind."""
+        parts, at = [out], len(out)
+        for i, term in zip(which.tolist(), terms, strict=True):
+            said = self.define(term).encode()
+            parts.append(np.frombuffer(said, np.uint8))
+            starts[i], ends[i] = at, at + len(said)
+            at += len(said)
+        return np.concatenate([*parts, np.zeros(PADDING, np.uint8)])
 
 
 def _spelling(
@@ -95,7 +95,13 @@ def _spelling(
         for place, mark in enumerate(of):
             about[kind, place, : len(mark)] = list(mark.encode())
     quoted = np.isin(np.arange(256), list(special.encode()))
-    return Spelling((escapes, sizes, quoted, about, lengths, second), define)
+    plain = (sizes == 1) & ~quoted & ~np.isin(np.arange(256), [*b"\\", 0xEF])
+    endings, ending_sizes = np.zeros((32, kernels.MARK), np.uint8), np.zeros(32, np.int64)
+    for kind, datatype in DATATYPES.items():
+        _, _, end = define(Literal("0", datatype=datatype)).partition("0")
+        endings[kind, : len(end)], ending_sizes[kind] = list(end.encode()), len(end)
+    tables = (escapes, sizes, quoted, about, lengths, second, plain, endings, ending_sizes)
+    return Spelling(tables, define)
 
 
 # ---------------------------------------------------------------------------- the formats

@@ -6,40 +6,67 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from kelda.rdf.arrow_kernels import BLANK, IRI, STRING, TAGGED, TYPED
+from kelda.rdf.arrow_kernels import BLANK, IRI, LONGEST, STRING, TAGGED, TYPED, write_lexical
+from kelda.rdf.hash_kernels import PADDING
+from kelda.rdf.ids import Kind
 
 MARK = 64  # bytes that what stands around a term cannot reach
 WIDE = 8  # nor can what stands for one byte of it
+ROOM = 4 * MARK + LONGEST + PADDING  # around and for a term of no text of its own
+
+_STRING = int(Kind.STRING)
 
 _LF, _CR, _QUOTE, _MINUS, _LESS, _AT, _BACKSLASH = 10, 13, 34, 45, 60, 64, 92
 
 
 @njit(cache=True, nogil=True)
-def spelled(texts, offsets, spelling):
-    """(bytes, starts, ends, odd): each canonical text in a spelling (`kelda.io.spelling`). Those that are
-    `odd`, triple terms and characters that are none, are for somebody else; theirs are empty."""
-    size = len(offsets) - 1
+def spelled(texts, offsets, inline, spelling):
+    """(bytes, starts, ends, odd): canonical texts in a spelling (`kelda.io.spelling`), then inline ids, and
+    padding at the end. Texts that are `odd`, triple terms and those with characters that are none, are for
+    somebody else; they are empty here."""
+    endings, ending_sizes = spelling[-2:]
+    marks, mark_sizes = spelling[3:5]
+    hashed = len(offsets) - 1
+    size = hashed + len(inline)
     starts, ends = np.zeros(size, np.int64), np.zeros(size, np.int64)
     odd = np.zeros(size, np.bool_)
-    out = np.empty(2 * (offsets[size] - offsets[0]) + MARK * size + 4 * MARK, np.uint8)
+    out = np.empty(2 * (offsets[hashed] - offsets[0]) + 2 * MARK * size + ROOM, np.uint8)
+    canonical = np.empty(LONGEST, np.uint8)
     at = 0
     for i in range(size):
-        need = at + WIDE * (offsets[i + 1] - offsets[i]) + 4 * MARK
+        need = at + ROOM
+        if i < hashed:
+            need += WIDE * (offsets[i + 1] - offsets[i])
         if need > len(out):
             grown = np.empty(2 * need, np.uint8)
             grown[:at] = out[:at]
             out = grown
-        starts[i], ends[i] = _spelled(out, at, texts, offsets[i], offsets[i + 1], spelling)
+        if i < hashed:
+            starts[i], ends[i] = _spelled(out, at, texts, offsets[i], offsets[i + 1], spelling)
+        else:
+            id = inline[i - hashed]
+            kind, value = id >> 58 & 31, id & (1 << 58) - 1
+            if kind == _STRING:
+                canonical[0] = _QUOTE
+                end = write_lexical(canonical, 1, kind, value, True)
+                canonical[end] = _QUOTE
+                starts[i], ends[i] = _spelled(out, at, canonical, 0, end + 1, spelling)
+            else:
+                starts[i] = at
+                at = _mark(out, at, marks[TYPED, 0], mark_sizes[TYPED, 0])
+                at = write_lexical(out, at, kind, value, False)
+                ends[i] = _mark(out, at, endings[kind], ending_sizes[kind])
         if starts[i] < 0:
             starts[i], ends[i], odd[i] = at, at, True
         at = ends[i]
-    return out[:at], starts, ends, odd
+    out[at : at + PADDING] = 0
+    return out[: at + PADDING], starts, ends, odd
 
 
 @njit(cache=True, nogil=True)
 def _spelled(out, at, texts, start, end, spelling):
     """Write one text at `at`, or one byte behind; from where to where it is, or -1, -1."""
-    escapes, sizes, special, marks, mark_sizes, second = spelling
+    escapes, sizes, special, marks, mark_sizes, second, plain = spelling[:7]
     kind, begin, close, rest, last = _parts(texts, start, end)
     if kind < 0:
         return np.int64(-1), np.int64(-1)
@@ -47,10 +74,15 @@ def _spelled(out, at, texts, start, end, spelling):
         kind = STRING
     table, quoted = 0 if kind == IRI else 1, False
     first = at
-    at = _mark(out, at + 1, marks, mark_sizes, kind, 0)  # a quote may come before it
+    at = _mark(out, at + 1, marks[kind, 0], mark_sizes[kind, 0])  # a quote may come before it
     j = begin
     while j < close:
         byte = texts[j]
+        if plain[table, byte]:
+            out[at] = byte
+            at += 1
+            j += 1
+            continue
         if byte == _BACKSLASH and kind >= STRING:
             j += 1
             if j == close:
@@ -60,24 +92,20 @@ def _spelled(out, at, texts, start, end, spelling):
         elif byte == 0xEF and j + 2 < close and texts[j + 1] == 0xBF and texts[j + 2] >= 0xBE:
             return np.int64(-1), np.int64(-1)
         quoted |= special[byte]
-        if sizes[table, byte] == 1:
-            out[at] = byte
-            at += 1
-        else:
-            for k in range(sizes[table, byte]):
-                out[at + k] = escapes[table, byte, k]
-            at += sizes[table, byte]
+        at = _mark(out, at, escapes[table, byte], sizes[table, byte])
         j += 1
     if kind in (TAGGED, TYPED):
-        at = _mark(out, at, marks, mark_sizes, kind, 1)
+        at = _mark(out, at, marks[kind, 1], mark_sizes[kind, 1])
         for j in range(rest, last):
             byte = texts[j]
+            if plain[0, byte] and byte != _MINUS:
+                out[at] = byte
+                at += 1
+                continue
             if second == 1 and kind == TAGGED and byte == _MINUS and j + 1 < last and texts[j + 1] == _MINUS:
                 break
-            for k in range(sizes[0, byte]):
-                out[at + k] = escapes[0, byte, k]
-            at += sizes[0, byte]
-    at = _mark(out, at, marks, mark_sizes, kind, 2)
+            at = _mark(out, at, escapes[0, byte], sizes[0, byte])
+    at = _mark(out, at, marks[kind, 2], mark_sizes[kind, 2])
     if quoted:
         out[first] = out[at] = _QUOTE
         return first, at + 1
@@ -109,7 +137,7 @@ def _parts(texts, start, end):
 
 
 @njit(cache=True, nogil=True)
-def _mark(out, at, marks, sizes, kind, place):
-    for k in range(sizes[kind, place]):
-        out[at + k] = marks[kind, place, k]
-    return at + sizes[kind, place]
+def _mark(out, at, mark, size):
+    for k in range(size):
+        out[at + k] = mark[k]
+    return at + size

@@ -51,7 +51,7 @@ def inline_texts(ids, full):  # type: ignore[no-untyped-def]
         if full:
             out[at] = _QUOTE
             at += 1
-        at = _lexical(out, at, kind, ids[i] & (1 << 58) - 1, full)
+        at = write_lexical(out, at, kind, ids[i] & (1 << 58) - 1, full)
         if full:
             for j in range(_ENDING_SIZES[kind]):
                 out[at + j] = _ENDINGS[kind, j]
@@ -61,7 +61,7 @@ def inline_texts(ids, full):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _lexical(out, at, kind, value, escaped):  # type: ignore[no-untyped-def]
+def write_lexical(out, at, kind, value, escaped):  # type: ignore[no-untyped-def]
     """Write the lexical form at `at`; where it ends."""
     if kind == _STRING:
         return _string(out, at, value, escaped)
