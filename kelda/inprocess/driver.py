@@ -16,12 +16,13 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from kelda.engine.block import Block
 from kelda.engine.clock import FOREVER
+from kelda.engine.columnar import Columnar
 from kelda.engine.oneshot import Result
 from kelda.engine.stopped import Stopped
 from kelda.errors import UsageError
@@ -320,10 +321,8 @@ class InProcessDriver:
         figures.batch, figures.batches = self._batch, figures.batches + 1
         figures.answers += sum(map(len, blocks))
         sinks = deployment.outlets.sinks
-        if sinks:
-            for block in blocks:
-                if block.name in sinks:
-                    sinks[block.name].write(self._batch, block.answers())
+        for name, mine in _by_query(blocks, sinks).items():
+            sinks[name].write(self._batch, Columnar(mine))
         if feeds:
             self._feed(blocks)
         self._deliver([block for block in blocks if block.name not in sinks] if sinks else blocks)
@@ -334,7 +333,7 @@ class InProcessDriver:
         for name in deployment.outlets.feeds:
             evaluator = self.levels.shards[deployment.planner.levels[name]].evaluator
             ended = all(clock.ended for clock in evaluator.clock.streams.values())
-            answers = [answer for block in blocks if block.name == name for answer in block.answers()]
+            answers = Columnar([block for block in blocks if block.name == name])
             deployment.outlets.feed(name, self._batch, answers, FOREVER if ended else evaluator.now)
         self._wake.set()
 
@@ -535,6 +534,15 @@ class InProcessDriver:
         with self.lock:
             counts = [Counter(shard.evaluator.nbytes) for shard in self.levels.shards]
             return dict(sum(counts, Counter()))
+
+
+def _by_query(blocks: Sequence[Block], names: Collection[str]) -> dict[str, list[Block]]:
+    """The blocks of some queries."""
+    found: dict[str, list[Block]] = {}
+    for block in blocks if names else ():
+        if block.name in names:
+            found.setdefault(block.name, []).append(block)
+    return found
 
 
 def _unused_folder() -> Path:
