@@ -361,7 +361,7 @@ class WindowJoin:
             self._take_in(found)
             if not stopped:
                 return
-            # Few results may stand of many that are found, if there are conditions: these come in large pieces.
+            # With conditions, few may stand of many that are found: these come in large pieces.
             small = len(self._start) < MANY_RESULTS
             if small or 2 * self.standing >= len(self._start) or found == self.standing:
                 size = self._start.nbytes + self._rows.nbytes + self._sent.nbytes
