@@ -9,7 +9,7 @@ From ids
     = != < > <= >=      numbers, dateTimes (both with a zone, or both without), booleans, strings of up to
                         seven bytes; = and != also IRIs, blank nodes and longer strings
     IN, NOT IN          as the equalities they stand for
-    + - * and the signs integers and decimals, exactly; with / also doubles, as float64
+    + - * / and signs   integers and decimals, exactly (of quotients, those that end); doubles, as float64
     && || !             of any parts; the right side only for rows that the left side leaves open
     IF COALESCE BOUND sameTerm NOW() isIRI isBlank isLiteral isNumeric, effective boolean values
 All else, and every row above with numbers of other datatypes or in other spellings, overflow, or dates

@@ -90,7 +90,8 @@ class Labels:
 
     def _fit_in(self, new: list[Place]) -> bool:
         """Give new places labels between those of their neighbours; whether there was room."""
-        known, found = self._places, {}
+        known = self._places
+        found: dict[Place, int] = {}
         for at, group in groupby(new, lambda place: bisect_left(known, place)):
             some = list(group)
             low = self._of_place[known[at - 1]] if at else -_END

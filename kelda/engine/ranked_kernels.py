@@ -162,7 +162,7 @@ def _first_like(rows, r, heads, mask):
 
 @helper
 def _front(slots, links, rows, begin, most, distinct, heads):
-    """Write the first `most` solutions (-1: all) to `rows`, in order, from `begin` on; gives where they end."""
+    """Write the first `most` solutions (-1: all) to `rows`, from `begin` on; gives where they end."""
     n, at = begin, links[0, 0]
     mask = len(heads) - 1
     if distinct:
