@@ -114,9 +114,7 @@ def _turtle(document: Document, iri: str, dictionary: Dictionary) -> Ids | None:
             found = np.concatenate([quads.NONE, *read_turtle(reader.read, iri, own)], axis=1)
     except UnreadableError:
         return None
-    is_blank = np.zeros(found.shape, np.bool_)
-    for part in (1, 3):
-        is_blank[part] = what_terms(found[part], own) == BLANK
+    is_blank = own.begin(found, b"_")
     dictionary.add_entries(own.entries_of(found[~is_blank]))
     return _renamed(found, is_blank, file_scope(document.name), dictionary)
 
