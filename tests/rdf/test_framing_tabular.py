@@ -10,7 +10,7 @@ import pytest
 
 from kelda.errors import UsageError
 from kelda.rdf.event import Event, Reject
-from kelda.rdf.framing import read_events
+from kelda.rdf.framing import prepare_mapping, read_events
 
 DATA = Path(os.environ.get("KELDA_DATA", Path(__file__).parents[3] / "shared" / "data")) / "citybench"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -351,3 +351,16 @@ def test_citybench(name):
     assert not [reject for reject in rejects if "nothing to say" not in reject.reason]
     if "time" in CITY[name]:
         assert all(1_400_000_000_000 < (event.time or 0) < 1_500_000_000_000 for event in events)
+
+
+def test_a_mapping_file_is_read_once_until_it_changes(tmp_path):
+    path = tmp_path / "mapping.yaml"
+    path.write_text("triples: [['urn:{a}', 'urn:p', 'urn:o']]")
+    first = prepare_mapping("csv", str(path))
+    assert prepare_mapping("csv", path).mapping is first.mapping
+    assert prepare_mapping("json", path).framing is not first.framing
+    path.write_text("triples: [['urn:{a}', 'urn:p', 'urn:other']]")
+    assert prepare_mapping("csv", path).mapping is not first.mapping
+    path.unlink()
+    with pytest.raises(UsageError, match="cannot read the mapping"):
+        prepare_mapping("csv", path)
