@@ -27,6 +27,7 @@ from kelda.engine.stopped import Stopped
 from kelda.errors import UsageError
 from kelda.inprocess.live import Live
 from kelda.inprocess.log import BatchLog, Begun, Log, NoLog, offsets_of
+from kelda.io.elements import Events
 from kelda.io.job import StreamSource
 from kelda.io.private import make_private
 from kelda.io.sources import PushReader, Reader, open_reader, push_reader
@@ -34,7 +35,6 @@ from kelda.io.sources.arriving import Arriving, arrivals
 from kelda.io.sources.fed import FedReader
 from kelda.io.sources.together import Offsets, Together, key_of
 from kelda.lang import algebra as A
-from kelda.rdf.event import Event
 from kelda.rdf.framing import RECORDS
 from kelda.rdf.skim import Skimmer
 from kelda.shards.catalog import AddStream, DropStream, GraphOp, Op
@@ -233,7 +233,7 @@ class InProcessDriver:
 
     # -------------------------------------------------------------------- pushing
 
-    def push(self, iri: str, events: Sequence[Event]) -> None:
+    def push(self, iri: str, events: Events) -> None:
         """Take events, in order. Those without a time get that of their arrival, and are complete at once."""
         number = self.deployment.planner.declared.number(iri)
         if number in self.pushed:
@@ -266,7 +266,7 @@ class InProcessDriver:
         self._refuse_unless_pushed(number)
         return self._direct[iri]
 
-    def _spool(self, reader: PushReader, events: Sequence[Event]) -> None:
+    def _spool(self, reader: PushReader, events: Events) -> None:
         self._raise_failure()
         self._arriving.push(reader, events, self.deployment.registrations.horizon)
         self._wake.set()

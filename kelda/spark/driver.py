@@ -24,6 +24,7 @@ from kelda.durable import replace_file
 from kelda.engine.oneshot import Result
 from kelda.engine.stopped import Stopped
 from kelda.errors import KeldaError, UsageError
+from kelda.io.elements import Events
 from kelda.io.job import StreamSource
 from kelda.io.sources import PushReader, Reader, open_reader, push_reader
 from kelda.io.sources.address import read_address
@@ -33,7 +34,6 @@ from kelda.io.sources.together import key_of
 from kelda.kept import reading, writing
 from kelda.lang import algebra as A
 from kelda.rdf import wire
-from kelda.rdf.event import Event
 from kelda.rdf.framing import guess_format
 from kelda.shards.checkpoint import Checkpoint
 from kelda.shards.declared import Declared, is_pushed
@@ -233,7 +233,7 @@ class SparkDriver:
 
     # -------------------------------------------------------------------- pushing
 
-    def push(self, iri: str, events: Sequence[Event]) -> None:
+    def push(self, iri: str, events: Events) -> None:
         """Take events, in order: on disk when this returns. Waits while too much waits to be read. Those
         without a time get that of their arrival, and are complete at once."""
         self._arriving.push(self.reader(iri), events, self.deployment.registrations.horizon)

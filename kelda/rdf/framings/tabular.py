@@ -17,6 +17,9 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kelda.errors import UsageError
 from kelda.rdf.event import Event
 from kelda.rdf.framings.base import (
@@ -27,12 +30,14 @@ from kelda.rdf.framings.base import (
     LineSplitter,
     Reading,
     RecordError,
+    Usual,
     json_text,
     line_ends,
 )
 from kelda.rdf.framings.blanks import scope_of
 from kelda.rdf.framings.eventtime import event_time
 from kelda.rdf.framings.mapping import Each, Row, TableMapping, compile_mapping
+from kelda.rdf.framings.row_kernels import UNSURE, whole_rows
 
 csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))  # how long a row may be is said elsewhere
 
@@ -75,6 +80,11 @@ class RowSplitter:
     def forget(self, size: int) -> int:
         self._inside = True
         return size
+
+    def usual(self, data: NDArray[np.uint8], start: int, most: int, longest: int, at_end: bool) -> Usual:
+        if self._header_due or self._inside:
+            return start, 0, UNSURE
+        return whole_rows(data, start, ord(self._delimiter), most, len(data), longest, at_end)
 
     def cuts(self, data: bytes, at_end: bool) -> list[Cut]:
         cuts: list[Cut] = []
@@ -223,7 +233,7 @@ def object_event(found: Mapping[str, Any], ordinal: int, how: Reading) -> Event:
     missing = how.mapping.missing
 
     def value(column: str) -> str | None:
-        text = _look_up(found, column)
+        text = text_in(found, column)
         return None if text is None or not text.strip() or text in missing else text
 
     try:
@@ -249,8 +259,8 @@ def _object(line: bytes) -> dict[str, Any]:
     return found
 
 
-def _look_up(found: Mapping[str, Any], column: str) -> str | None:
-    """A member by its name, or along a path `a.b.c`."""
+def text_in(found: Mapping[str, Any], column: str) -> str | None:
+    """The text of a member by its name, or along a path `a.b.c`."""
     value: Any = found.get(column)
     if value is None and "." in column and column not in found:
         value = found
@@ -274,7 +284,7 @@ def _text_of(value: Any, column: str) -> str | None:
         return format(value, "f") if isinstance(value, Decimal) else str(value)
     if isinstance(value, date):  # datetimes are dates
         return value.isoformat().replace("+00:00", "Z")
-    if hasattr(value, "item"):  # a number of NumPy's
+    if hasattr(value, "item") and getattr(value, "size", 1) == 1:  # a number of NumPy's
         return _text_of(value.item(), column)
     raise RecordError(f"'{column}' holds an object, not a value")
 
