@@ -13,7 +13,7 @@ import pytest
 
 from kelda.rdf.columnar.json_lines import cells_of, tree_of
 from kelda.rdf.framings.base import RecordError
-from kelda.rdf.framings.tabular import JSON, _look_up, _object
+from kelda.rdf.framings.tabular import JSON, _object, text_in
 from tests.rdf.by_columns import check
 
 CASES = int(os.environ.get("KELDA_CASES", "200"))
@@ -124,7 +124,7 @@ def test_cells(seed):
             found = _object(line)
             for column, (text, start, end) in zip(columns, cells, strict=True):
                 value = None if start[i] < 0 else text[start[i] : end[i]].tobytes().decode()
-                assert value == _look_up(found, column)
+                assert value == text_in(found, column)
 
 
 def test_usual_lines_are_not_odd():
