@@ -69,7 +69,8 @@ def _text(
     how = Reading(name, not_taken, time_predicate, ready.mapping)
     chunker = Chunker(format, mapping=ready)
     parts = []
-    for chunk in [*chunker.feed(text), *chunker.finish()]:
+    header = text.find(b"\n") + 1  # behind it records are cut many at once
+    for chunk in [*chunker.feed(text[:header]), *chunker.feed(text[header:]), *chunker.finish()]:
         found = None if chunk.left_out else READERS[format](chunk, how, _EVERYTHING, dictionary)
         if found is None:
             events = read_chunk(

@@ -12,6 +12,7 @@ import pytest
 
 from kelda.rdf import ids
 from kelda.rdf.columnar.cells import MISSING, Cells
+from kelda.rdf.columnar.moments import steps_of
 from kelda.rdf.columnar.program import Program
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
@@ -202,3 +203,74 @@ def test_as_the_framing(seed: int):
         ordinal=draw.choice([0, 9, 123_456_789]),
         odd=[i for i in range(size) if draw.random() < 0.1],
     )
+
+
+USUAL: dict[str, Sequence[str]] = {
+    "n": ["0", "21.5", "-7", "01", "+5", "1e5", "INF"],
+    "i": ["0", "17", "-7", "01", "+5", "123456789012", "-0"],
+    "b": ["true", "false", "1", "0"],
+    "w": ["Kongens Nytorv", "ø", "100%", 'say "so"', "日本", "あ", "°", "€"],
+    "d": ["2024-01-05", "2024-02-29Z", "1999-12-31+01:00"],
+    "t": ["2024-01-05T10:00:00Z", "2024-01-05T10:00:00.123456+01:00", "0001-01-01T00:00:00.5"],
+    "u": ["2024-01-05T10:00:00", "2024-01-05"],
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "object"),
+    [
+        ("n", {"column": "n", "datatype": "xsd:double"}),
+        ("n", {"column": "n", "datatype": "xsd:float"}),
+        ("i", {"column": "i", "datatype": "xsd:decimal"}),
+        ("i", {"column": "i", "datatype": "xsd:integer"}),
+        ("i", {"column": "i", "datatype": "xsd:long"}),
+        ("b", {"column": "b", "datatype": "xsd:boolean"}),
+        ("d", {"column": "d", "datatype": "xsd:date"}),
+        ("t", {"column": "t", "datatype": "xsd:dateTime"}),
+        ("u", {"column": "u", "format": "iso", "timezone": "Asia/Kathmandu", "datatype": "xsd:dateTime"}),
+        ("w", {"column": "w"}),
+        ("w", {"column": "w", "lang": "da"}),
+        ("w", {"column": "w", "datatype": "xsd:anyURI"}),
+        ("w", {"template": "at {w}"}),
+        ("w", "ex:{w}/x"),
+        ("w", "_:{w}"),
+    ],
+)
+def test_what_is_usual_is_not_odd(column: str, object: Any):
+    mapping = {"prefixes": {"ex": "http://ex/"}, "triples": [["_:s", "ex:p", object]]}
+    assert not compare(mapping, {column: USUAL[column]}).any()
+
+
+@pytest.mark.parametrize(
+    ("format", "zone", "texts"),
+    [
+        ("iso", "UTC", ["2024-01-05", "2024-01-05 10:00", "2024-01-05T10:00:00.123456789-03:30"]),
+        ("iso", "Europe/Copenhagen", ["2024-03-31T01:59:59", "2024-03-31T03:00:00", "2024-07-01"]),
+        ("epoch-ms", "UTC", ["1700000000123", "-5", "12.75"]),
+        ("epoch-s", "UTC", ["1700000000", "1700000000.1239", "-0.5"]),
+        ("%d/%m/%Y %H:%M:%S", "America/St_Johns", ["05/01/2024 10:11:12", "5/1/2024 1:2:3"]),
+        ("%Y%m%d%H%M%S", "UTC", ["20240105101112"]),
+        ("%Y-%m-%dT%H:%M:%S.%f%z", "UTC", ["2024-01-05T10:00:00.5Z", "2024-01-05T10:00:00.000001+0530"]),
+        ("%b %d %Y", "UTC", ["Jan 05 2024", "dec 31 1999"]),
+    ],
+)
+def test_usual_times_are_not_odd(format: str, zone: str, texts: Sequence[str]):
+    mapping = {
+        "time": {"column": "t", "format": format, "timezone": zone},
+        "triples": [["urn:{t}", "urn:p", "urn:o"]],
+    }
+    assert not compare(mapping, {"t": texts}).any()
+
+
+@pytest.mark.parametrize("format", ["%B", "%Y%j", "%z%Y", "%f%d", "%d  %m", "1%d", "%p"])
+def test_patterns_that_are_left_to_python(format: str):
+    assert steps_of(format) is None
+
+
+def test_blank_nodes_of_a_mapping_without_columns():
+    assert not compare({"triples": [["_:s", "urn:p", "_:o"]], "columns": ["a"]}, {"a": ["", None]}).any()
+
+
+def test_a_percent_in_a_template_may_be_half_of_one():
+    mapping = {"prefixes": {"ex": "http://ex/"}, "triples": [["ex:%4{n}", "urn:p", "urn:o"]]}
+    assert compare(mapping, {"n": ["1", "zz"]}).tolist() == [False, True]

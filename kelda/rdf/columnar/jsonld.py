@@ -30,9 +30,10 @@ from kelda.rdf.skim import Asked
 
 MOST_CONTEXTS = 64  # of which the shapes are known
 MOST_SHAPES = 64  # of a context
-MOST_TRIALS = 256  # of learning one in a context
-MOST_AT_ONCE = 32  # in a chunk
-MOST_FAILURES = 3  # of documents that begin alike
+MOST_AT_ONCE = 32  # documents of a chunk that are looked at to learn from
+# What may be spent on that in a context: at first, and with how many records one more; what it takes to have
+# a look at a document, and to learn its shape.
+AT_FIRST, WITH_RECORDS, LOOK, TRIAL = 1 << 14, 8, 1, 128
 BLOCK_TEXT, BLOCK_ROWS = 1 << 26, 1 << 20  # for which there is room at a time
 
 _contexts: OrderedDict[tuple[bytes, str, int], Known] = OrderedDict()
@@ -46,7 +47,8 @@ def read(chunk: Chunk, how: Reading, asked: Asked, dictionary: Dictionary) -> Fo
     known = _known(chunk.context, mapping, dictionary.seed)
     said = lines.read(known.table, asked, how, dictionary)
     tried: set[int] = set()
-    while len(tried) < MOST_AT_ONCE and known.trials < MOST_TRIALS:
+    known.records += len(said.shape)
+    while len(tried) < MOST_AT_ONCE and known.spent < AT_FIRST + known.records // WITH_RECORDS:
         line = next((k for k in np.flatnonzero(said.shape < 0).tolist() if k not in tried), -1)
         if line < 0:
             break
@@ -180,15 +182,17 @@ def _learn(known: Known, context: bytes, line: bytes, mapping: ContextMapping) -
     except (ValueError, RecursionError, RecordError):
         return False
     with known.lock:
-        known.trials += 1
+        known.spent += LOOK
         seen = [(shape, iris) for shape in known.shapes if (iris := iris_of(shape, line)) is not None]
         if seen:
             news = [learn_rule(shape, line, hole, value, say) for shape, iris in seen for hole, value in iris]
             if any(news):
+                known.spent += TRIAL
                 known.renew()
             return any(news)
-        if len(known.shapes) >= MOST_SHAPES:
+        if len(known.shapes) >= MOST_SHAPES or not say(line):
             return False
+        known.spent += TRIAL
         names |= known.names
         shape = learned(line, say)
         if shape is None or not _holds(shape, names, line, context, mapping):

@@ -66,6 +66,10 @@ _NO_TIME = np.int64(-(2**63))
 _YEAR_ONE = FIRST_MS
 
 
+# For what takes arrays, allocates nothing and keeps nothing: references to them are not counted.
+_uncounted = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+
+
 class Shapes(NamedTuple):
     """All shapes that are known, as laid out above, and the terms of the contexts, by their hashes."""
 
@@ -132,7 +136,7 @@ def _copied(text, start, end, out, at):  # type: ignore[no-untyped-def]
     return at + size
 
 
-@helper
+@_uncounted
 def _fits(text, start, shape, known, values):  # type: ignore[no-untyped-def]
     """Whether the line at `start` has a shape; if so, where the values of its holes begin and end, and
     whether they have escapes, is in `values`."""
@@ -160,7 +164,7 @@ def _fits(text, start, shape, known, values):  # type: ignore[no-untyped-def]
     return load8(text, skip_blanks(text, i)) == LF
 
 
-@helper
+@_uncounted
 def _begins(text, start, size, texts, rule):  # type: ignore[no-untyped-def]
     if rule[BEGIN_END] - rule[BEGIN] != size:
         return False
@@ -170,7 +174,7 @@ def _begins(text, start, size, texts, rule):  # type: ignore[no-untyped-def]
     return same
 
 
-@helper
+@_uncounted
 def _iri(text, start, end, hole, known, out, at):  # type: ignore[no-untyped-def]
     """Write the IRI that a value becomes to `out` + `at`; where it ends, -1 when unsure."""
     texts = known.texts.ctypes.data
@@ -313,7 +317,7 @@ def _time(text, start, end):  # type: ignore[no-untyped-def]
     return (value >> 9) + _YEAR_ONE - offset
 
 
-@helper
+@_uncounted
 def _literal(text, start, end, escaped, kind, hole, known, out, at):  # type: ignore[no-untyped-def]
     """Write the literal that a value becomes to `out` + `at`: (where it ends, -1 when unsure; where it
     closes; its inline id, or 0)."""
@@ -350,7 +354,7 @@ def _blank(scope, ordinal, number, out, at):  # type: ignore[no-untyped-def]
     return _decimal(number, out, at + 1)
 
 
-@helper
+@_uncounted
 def _terms(text, shape, known, wanted, values, terms, seed, out, at):  # type: ignore[no-untyped-def]
     """Make the terms of a line's values, in `terms`: id, begin, end. (Where they end in `out`, -1 when
     unsure; the time of the line)."""

@@ -140,8 +140,9 @@ class Known:
         self.lock = threading.Lock()
         self.shapes: list[Shape] = []
         self.names: set[str] = set()
-        self.failures: dict[tuple[bytes, ...], int] = {}
-        self.trials = 0
+        self.records = 0
+        """Of the streams so far, about: the more there were, the more may be spent on learning."""
+        self.spent = 0
         self._seed = seed
         self.table = Table([], [], seed)
 

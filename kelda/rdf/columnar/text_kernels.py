@@ -49,9 +49,17 @@ def is_blank(byte):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _may_be_blank(byte):  # type: ignore[no-untyped-def]
-    """Whether a character that is not ASCII, and that Python's `strip` takes away, begins with this byte."""
-    return byte == 0xC2 or 0xE1 <= byte <= 0xE3
+def _is_wide_blank(text, at):  # type: ignore[no-untyped-def]
+    """Whether a character that is not ASCII, and that Python's `strip` takes away, is here."""
+    first, second, third = load8(text, at), load8(text, at + 1), load8(text, at + 2)
+    if first == 0xC2:
+        return second in (0x85, 0xA0)
+    if first == 0xE2:
+        general = second == 0x80 and (third <= 0x8A or 0xA8 <= third <= 0xAF)
+        return general or (second == 0x81 and third == 0x9F)
+    return (first == 0xE1 and second == 0x9A and third == 0x80) or (
+        first == 0xE3 and second == 0x80 and third == 0x80
+    )
 
 
 @helper
@@ -133,7 +141,7 @@ def present(texts, starts, ends, missing, offsets, odd):  # type: ignore[no-unty
             if i == end:
                 starts[column, row] = _MISSING
                 continue
-            if _may_be_blank(load8(text, i)):
+            if _is_wide_blank(text, i):
                 odd[row] = True
                 continue
             for word in range(offsets.shape[0] - 1):

@@ -62,7 +62,7 @@ class ContextMapping:
     @cached_property
     def key(self) -> str:
         """The same for mappings that say the same of addresses."""
-        return json.dumps(self.contexts)
+        return repr(self.contexts)
 
     def filled_in(self, context: Any) -> Any:
         """The context with the addresses that the mapping knows replaced by what they stand for."""

@@ -1,4 +1,4 @@
-"""Kernel: where rows of CSV end, as `RowSplitter` finds it."""
+"""Kernels: where rows of CSV and lines end, as `RowSplitter` and `LineSplitter` find them."""
 
 from __future__ import annotations
 
@@ -77,6 +77,25 @@ def whole_rows(text, start, delimiter, most, until, longest, at_end):  # type: i
             return start, count, UNSURE
         if end > until and count > 0:
             return start, count, FULL
+        start = end
+        count += 1
+    return start, count, FULL
+
+
+@njit(cache=True, nogil=True)
+def whole_lines(text, start, most, longest, at_end):  # type: ignore[no-untyped-def]
+    """The same of lines."""
+    size = text.shape[0]
+    count = 0
+    while count < most:
+        at = start
+        while at < size and text[at] != _LF:
+            at = _next(text, at + (text[at] == _QUOTE))
+        if at == size and (not at_end or start == size):
+            return start, count, MORE
+        end = min(at + 1, size)
+        if end - start > longest:
+            return start, count, UNSURE
         start = end
         count += 1
     return start, count, FULL

@@ -17,6 +17,9 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kelda.errors import UsageError
 from kelda.rdf.event import Event
 from kelda.rdf.framings.base import (
@@ -27,12 +30,14 @@ from kelda.rdf.framings.base import (
     LineSplitter,
     Reading,
     RecordError,
+    Usual,
     json_text,
     line_ends,
 )
 from kelda.rdf.framings.blanks import scope_of
 from kelda.rdf.framings.eventtime import event_time
 from kelda.rdf.framings.mapping import Each, Row, TableMapping, compile_mapping
+from kelda.rdf.framings.row_kernels import UNSURE, whole_rows
 
 csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))  # how long a row may be is said elsewhere
 
@@ -75,6 +80,11 @@ class RowSplitter:
     def forget(self, size: int) -> int:
         self._inside = True
         return size
+
+    def usual(self, data: NDArray[np.uint8], start: int, most: int, longest: int, at_end: bool) -> Usual:
+        if self._header_due or self._inside:
+            return start, 0, UNSURE
+        return whole_rows(data, start, ord(self._delimiter), most, len(data), longest, at_end)
 
     def cuts(self, data: bytes, at_end: bool) -> list[Cut]:
         cuts: list[Cut] = []
