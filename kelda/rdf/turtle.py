@@ -115,14 +115,13 @@ class Reader:
     def read(self, prefixes: kernels.Prefixes, end: int) -> None:
         """Read the messages up to number `end`, with these prefixes in force."""
         state = self._state
-        first = int(state[kernels.MESSAGE])
         self._work.names[:] = 0
-        messages = kernels.Messages(*(column[:end] for column in self._messages))
-        assert first <= end
+        begins, ends, numbers, odd = self._messages
+        messages = begins[:end], ends[:end], numbers[:end], odd[:end]
         while True:
             status = kernels.parse(
                 self._buffer,
-                tuple(messages),
+                messages,
                 tuple(prefixes),
                 self._scope,
                 tuple(self._work),

@@ -383,12 +383,12 @@ def _message(text, begin, limit, room, mask, is_document, most_terms, most_rows,
                 if c in (116, 102):
                     word = load64(text, i) & ((np.uint64(1) << np.uint64(8 * size)) - np.uint64(1))
                     after = load8(text, i + size)
-                    if ends_word(after) or (after == _DOT and is_space(load8(text, i + size + 1))):
-                        if word in (_TRUE, _FALSE):
-                            end = i + size
-                            o = new_term(room, STRING, none, none, none, none, none, 0)
-                            set_of(room, o, ID, _inline(_BOOLEAN, 1 if word == _TRUE else 0))
-                            is_plain = False
+                    is_word = ends_word(after) or (after == _DOT and is_space(load8(text, i + size + 1)))
+                    if is_word and word in (_TRUE, _FALSE):
+                        end = i + size
+                        o = new_term(room, STRING, none, none, none, none, none, 0)
+                        set_of(room, o, ID, _inline(_BOOLEAN, 1 if word == _TRUE else 0))
+                        is_plain = False
                 if end < 0:
                     is_plain &= c in (_LESS, _UNDERSCORE)
                     end, o = node(text, i, room, mask)
@@ -571,8 +571,8 @@ def _look_up(room, place, id, rules, times):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def parse(buf, messages, prefixes, scope, work, asked, times, how, seed, tables, found, state):  # type: ignore[no-untyped-def]
     """Read messages from state[MESSAGE] on. `buf` has `WIDTH` bytes before the text, a line feed behind it
-    and then padding. `scope` is what the labels of blank nodes begin with. `times` are the ids of the predicates
-    that may say the time; `how` says whether one was named, whether a message needs a time, and
+    and then padding. `scope` is what the labels of blank nodes begin with. `times` are the ids of the
+    predicates that may say the time; `how` says whether one was named, whether a message needs a time, and
     whether these are parts of one document in Turtle: then blank nodes keep their labels.
 
     Returns DONE; or FULL, when larger arrays are needed (state[BYTES]: of scratch; else of terms and rows);

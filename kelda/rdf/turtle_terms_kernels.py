@@ -183,9 +183,9 @@ def _datatype_at(text, start, end):  # type: ignore[no-untyped-def]
     word, _ = _xsd_name(text, start + 1)
     if word != 0:
         return word
-    if end - start > 41 and load64(text, start + 17) == _RDF_2 and load64(text, start + 25) == _RDF_3:
-        if load64(text, start + 33) == _RDF_4:
-            return RDF
+    is_long = end - start > 41
+    if is_long and load64(text, start + 17) == _RDF_2 and load64(text, start + 25) == _RDF_3:
+        return RDF if load64(text, start + 33) == _RDF_4 else OTHER
     return OTHER
 
 

@@ -428,13 +428,14 @@ def string(text, start, limit, room, mask, size, seed):  # type: ignore[no-untyp
         return after, new_term(room, STRING, begin, end, -1, -1, -1, end - begin), False, plain
     if load8(text, after + 1) != _CARET or load8(text, after + 2) == _UNDERSCORE:
         return none
+    before = get(room.counts, NEED)
     behind, datatype = node(text, after + 2, room, mask)
     if behind < 0:
         return none
+    need = end - begin + get(room.counts, NEED) - before  # its own text has that of the datatype in it
     if get(room.counts, USED) + get(room.counts, NEED) + MORE_SCRATCH > size:
         return np.int64(-2), np.int64(-1), False, False
     if named(text, datatype, room, seed)[1] == RDF:
         return none
-    need = end - begin + behind - after
     plain = plain and load8(text, after + 2) == _LESS
     return behind, new_term(room, TYPED, begin, end, -1, -1, datatype, need), True, plain
