@@ -275,7 +275,7 @@ def _message(text, begin, limit, room, mask, is_document, most_terms, most_rows,
     i = begin
     state = _TOP
     depth = np.int64(0)
-    s = p = g = pending = none
+    s = p = g = pending = subject = none
     in_block = opens_block = is_quads = False
     is_plain = not is_document  # whether it may be N-Quads
     step = np.int64(0)
@@ -476,9 +476,16 @@ def _message(text, begin, limit, room, mask, is_document, most_terms, most_rows,
             if i < 0 or i > limit:
                 return ODD
         else:
-            end, s = node(text, i, room, mask)
-            if end < 0 or end > limit:
-                return ODD
+            end = none
+            if c == _LESS and subject >= 0:  # that of the statement before
+                start, size = of(room, subject, START), of(room, subject, END) - of(room, subject, START)
+                if i + size <= limit and same(text, i, text, start, size):
+                    end, s = i + size, subject
+            if end < 0:
+                end, s = node(text, i, room, mask)
+                if end < 0 or end > limit:
+                    return ODD
+                subject = s if of(room, s, KIND) == IRI else none
             is_plain &= of(room, s, KIND) != NAME
             i = end
             if not in_block and not is_document:

@@ -42,6 +42,7 @@ from kelda.rdf.turtle_terms_kernels import (
     named,
     new_term,
     put,
+    remembered,
     same,
     set_of,
 )
@@ -235,6 +236,9 @@ def node(text, start, room, mask):  # type: ignore[no-untyped-def]
     """(where it ends, its term) of the IRI, name or blank node at `start`."""
     c = load8(text, start)
     if c == _LESS:
+        end, term = remembered(text, start, room)
+        if end >= 0:
+            return end, term
         end = np.int64(iri_at(text, start))
         if end < 0:
             return _relative(text, start, room, mask)
