@@ -16,6 +16,7 @@ from kelda.rdf.byte_masks import WIDTH
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.framings.messages import Context
 from kelda.rdf.skim import Asked
+from kelda.rdf.turtle_statement_kernels import STACK_SIZE
 from kelda.rdf.turtle_tokens_kernels import LABEL_COLUMNS, LABELS, MORE_SCRATCH
 
 _RDF = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -102,7 +103,7 @@ class Reader:
             np.zeros((terms.NAMES, terms.NAME_COLUMNS), np.int64),
             np.empty(terms.NAMES * terms.NAME_STRIDE, np.uint8),
             np.zeros((LABELS, LABEL_COLUMNS), np.int64),
-            np.empty(kernels.STACK_SIZE, np.int64),
+            np.empty(STACK_SIZE, np.int64),
         )
         self._found = kernels.Found(
             np.empty(size, np.int64),
