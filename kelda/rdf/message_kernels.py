@@ -200,8 +200,8 @@ def _skip(text, i, size, at_end):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def walk(buf, size, before, at_end, longest, least, text_ends, ends, state):  # type: ignore[no-untyped-def]
     """Find messages from state[AT] on: the text of each ends at `text_ends`, its delimiter at `ends`. The
-    text is the first `size` bytes of `buf` behind `before`, with a line feed and padding behind it. With `at_end`
-    nothing follows; else a token that reaches the end is left, and state[AT] is where it begins.
+    text is the first `size` bytes of `buf` behind `before`, with a line feed and padding behind it. With
+    `at_end` nothing follows; else a token that reaches the end is left, and state[AT] is where it begins.
 
     If `least` is not 0, the text is a document: whole statements of so many bytes are taken for a message,
     and each directive for one without text.

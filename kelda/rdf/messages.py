@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kelda.rdf import message_kernels as kernels
 from kelda.rdf.byte_masks import WIDTH
 from kelda.rdf.framings.base import MAX_RECORD, Chunk
-from kelda.rdf.framings.messages import Context, MessageSplitter
+from kelda.rdf.framings.messages import Context, Message, MessageSplitter
 
 SHORTEST = 8  # bytes of a message and its delimiter, nearly always: for fewer, more room is made
 WINDOW = 1 << 14  # bytes that the splitter of the framing is given at first, where the kernel stops
@@ -66,31 +66,25 @@ def walk(
             if known.text != contexts[-1][1]:
                 contexts.append((many + 1, known.text))
         elif status == kernels.UNUSUAL:
-            begin, found, done = int(state[kernels.BEGIN]), [], False
-            reach = WINDOW
-            before = contexts[-1][1] if contexts[-1][0] <= many else contexts[-2][1]
-            while not found and not done:
-                done = begin + reach >= size
-                some = data[begin : begin + reach]
-                found = MessageSplitter(before, longest).messages(some, at_end and done)
-                reach *= 4
+            while contexts[-1][0] > many:  # of the message that is read again
+                contexts.pop()
+            found = _by_splitter(data, int(state[kernels.BEGIN]), contexts[-1][1], longest, at_end)
             if not found:
                 break
-            if contexts[-1][0] > many:
-                contexts.pop()
+            if many + len(found) > len(ends):
+                more = np.empty(len(ends) + len(found), np.int64)
+                text_ends, ends = np.concatenate([text_ends, more]), np.concatenate([ends, more])
             for message in found:
-                if many == len(ends):
-                    text_ends, ends = (np.concatenate([a, np.empty_like(a)]) for a in (text_ends, ends))
-                text_ends[many], ends[many] = begin + message.text_end, begin + message.end
+                text_ends[many], ends[many] = message.text_end, message.end
                 many += 1
                 if message.context != contexts[-1][1]:
                     contexts.append((many, message.context))
                 tail = not message.record
             known = Context(contexts[-1][1])
-            begin = int(ends[many - 1])
-            state[[kernels.AT, kernels.BEGIN, kernels.MESSAGES]] = begin, begin, many
+            end = int(ends[many - 1])
+            state[[kernels.AT, kernels.BEGIN, kernels.MESSAGES]] = end, end, many
             state[[kernels.SAYS, kernels.OWES]] = 0
-            if begin == size:
+            if end == size:
                 break
         else:
             begin = int(state[kernels.BEGIN])
@@ -99,6 +93,18 @@ def walk(
                 many, tail = many + 1, not state[kernels.SAYS]
             break
     return Walked(text_ends[:many], ends[:many], contexts, tail, int(state[kernels.AT]))
+
+
+def _by_splitter(data: bytes, begin: int, context: bytes, longest: int, at_end: bool) -> list[Message]:
+    """Some messages from `begin` on, at least one if there is one, with positions in the data."""
+    reach = WINDOW
+    while True:
+        done = begin + reach >= len(data)
+        splitter = MessageSplitter(context, longest)
+        found = splitter.messages(data[begin : begin + reach], at_end and done)
+        if found or done:
+            return [m._replace(text_end=begin + m.text_end, end=begin + m.end) for m in found]
+        reach *= 4
 
 
 def chunks(data: bytes, max_records: int) -> Iterator[Chunk]:

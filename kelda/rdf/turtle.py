@@ -16,6 +16,7 @@ from kelda.rdf.byte_masks import WIDTH
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.framings.messages import Context
 from kelda.rdf.skim import Asked
+from kelda.rdf.turtle_statement_kernels import STACK_SIZE
 from kelda.rdf.turtle_tokens_kernels import LABEL_COLUMNS, LABELS, MORE_SCRATCH
 
 _RDF = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -102,7 +103,7 @@ class Reader:
             np.zeros((terms.NAMES, terms.NAME_COLUMNS), np.int64),
             np.empty(terms.NAMES * terms.NAME_STRIDE, np.uint8),
             np.zeros((LABELS, LABEL_COLUMNS), np.int64),
-            np.empty(kernels.STACK_SIZE, np.int64),
+            np.empty(STACK_SIZE, np.int64),
         )
         self._found = kernels.Found(
             np.empty(size, np.int64),
@@ -115,14 +116,13 @@ class Reader:
     def read(self, prefixes: kernels.Prefixes, end: int) -> None:
         """Read the messages up to number `end`, with these prefixes in force."""
         state = self._state
-        first = int(state[kernels.MESSAGE])
         self._work.names[:] = 0
-        messages = kernels.Messages(*(column[:end] for column in self._messages))
-        assert first <= end
+        begins, ends, numbers, odd = self._messages
+        messages = begins[:end], ends[:end], numbers[:end], odd[:end]
         while True:
             status = kernels.parse(
                 self._buffer,
-                tuple(messages),
+                messages,
                 tuple(prefixes),
                 self._scope,
                 tuple(self._work),

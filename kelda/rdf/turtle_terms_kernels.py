@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kelda.rdf.byte_masks import WIDTH, differing, move
+from kelda.rdf.byte_masks import WIDTH, among, differing, first_bit, move
 from kelda.rdf.hash_kernels import helper, identity_of, inlined, load8, load64, store8, store64
 from kelda.rdf.ntriples_kernels import (
     _NAME_DECIMAL,
@@ -66,6 +66,7 @@ _EIGHT, _54 = np.uint64(8), np.uint64(54)
 _XSD = np.frombuffer(b"^^<http://www.w3.org/2001/XMLSchema#", np.uint8)
 _INTEGER_NAME, _DECIMAL_NAME = np.frombuffer(b"integer>", np.uint8), np.frombuffer(b"decimal>", np.uint8)
 _DOUBLE_NAME = np.frombuffer(b"double>", np.uint8)
+_closes_iris = among((62, 62))
 _MINUS, _PLUS, _DOT, _COLON, _LESS, _GREATER, _QUOTE = 45, 43, 46, 58, 60, 62, 34
 
 
@@ -183,9 +184,9 @@ def _datatype_at(text, start, end):  # type: ignore[no-untyped-def]
     word, _ = _xsd_name(text, start + 1)
     if word != 0:
         return word
-    if end - start > 41 and load64(text, start + 17) == _RDF_2 and load64(text, start + 25) == _RDF_3:
-        if load64(text, start + 33) == _RDF_4:
-            return RDF
+    is_long = end - start > 41
+    if is_long and load64(text, start + 17) == _RDF_2 and load64(text, start + 25) == _RDF_3:
+        return RDF if load64(text, start + 33) == _RDF_4 else OTHER
     return OTHER
 
 
@@ -226,6 +227,30 @@ def named(text, term, room, seed):  # type: ignore[no-untyped-def]
         if size > WIDTH:
             move(text, first + WIDTH, room.name_texts, place * NAME_STRIDE + WIDTH)
     return id, datatype
+
+
+@helper
+def remembered(text, start, room):  # type: ignore[no-untyped-def]
+    """(where it ends, its term) of the IRI at `start`, if it is remembered as it stands; else -1."""
+    end = start
+    mask = _closes_iris(text, end)
+    if mask == 0:
+        end += WIDTH
+        mask = _closes_iris(text, end)
+        if mask == 0:
+            return np.int64(-1), np.int64(-1)
+    end += first_bit(mask) + 1
+    place = _hash(text, start, end, 1)
+    row = place * NAME_COLUMNS
+    size = end - start
+    if get(room.names, row + KEY) != 1 or get(room.names, row + SIZE) != size:
+        return np.int64(-1), np.int64(-1)
+    if not same(text, start, room.name_texts, place * NAME_STRIDE, size):
+        return np.int64(-1), np.int64(-1)
+    term = new_term(room, IRI, start, end, -1, -1, -1, size)
+    set_of(room, term, ID, get(room.names, row + NAME_ID))
+    set_of(room, term, PLACE, place)
+    return end, term
 
 
 @inlined

@@ -42,6 +42,7 @@ from kelda.rdf.turtle_terms_kernels import (
     named,
     new_term,
     put,
+    remembered,
     same,
     set_of,
 )
@@ -235,6 +236,9 @@ def node(text, start, room, mask):  # type: ignore[no-untyped-def]
     """(where it ends, its term) of the IRI, name or blank node at `start`."""
     c = load8(text, start)
     if c == _LESS:
+        end, term = remembered(text, start, room)
+        if end >= 0:
+            return end, term
         end = np.int64(iri_at(text, start))
         if end < 0:
             return _relative(text, start, room, mask)
@@ -428,13 +432,14 @@ def string(text, start, limit, room, mask, size, seed):  # type: ignore[no-untyp
         return after, new_term(room, STRING, begin, end, -1, -1, -1, end - begin), False, plain
     if load8(text, after + 1) != _CARET or load8(text, after + 2) == _UNDERSCORE:
         return none
+    before = get(room.counts, NEED)
     behind, datatype = node(text, after + 2, room, mask)
     if behind < 0:
         return none
+    need = end - begin + get(room.counts, NEED) - before  # its own text has that of the datatype in it
     if get(room.counts, USED) + get(room.counts, NEED) + MORE_SCRATCH > size:
         return np.int64(-2), np.int64(-1), False, False
     if named(text, datatype, room, seed)[1] == RDF:
         return none
-    need = end - begin + behind - after
     plain = plain and load8(text, after + 2) == _LESS
     return behind, new_term(room, TYPED, begin, end, -1, -1, datatype, need), True, plain

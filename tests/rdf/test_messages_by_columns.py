@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from random import Random, SystemRandom
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from pyoxigraph import NamedNode
 
+from kelda.rdf.columnar import messages
+from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.framing import Chunker
+from kelda.rdf.framings.base import Chunk, Reading
 from kelda.rdf.framings.messages import MessageSplitter
 from kelda.rdf.ids import encode
 from kelda.rdf.keyset import KeySet
 from kelda.rdf.messages import chunks, walk
-from kelda.rdf.skim import Rule
+from kelda.rdf.skim import Asked, Rule
 from tests.rdf import turtle_text
 from tests.rdf.by_columns import check
 
@@ -87,3 +91,52 @@ def test_where_messages_end() -> None:
             )
         sofar = walk(data, b"", longest, at_end=False)
         assert sofar.ends.tolist() == [m.end for m in expected][: len(sofar.ends)], f"seed {seed}"
+
+
+P = b"PREFIX : <http://ex/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\nMESSAGE\n"
+USUAL = [
+    b':a :p :b , "x" ; a :C ; :q 1 , 1.5 , 1e6 , true .',
+    b"<http://ex/a> <http://ex/p> 'it' , \"\"\"long \"x\"\n\"\"\" , '''y''' .",
+    b':a :p "a text"@en-GB , "1.5"^^xsd:decimal , "2024-01-01T00:00:00Z"^^xsd:dateTime , "z"^^:t .',
+    b"_:b :p _:c . _:c :q _:b , [] , [ :p [ :q 1 ] ] . [] :p 1 . [ :p 2 ] .",
+    b':a :p ( 1 "x" "y"@en ( ) ( "z"^^:t :b ) [ :q "s" ] ) , ("a" "b") .',
+    b":g { :a :p 1 . :b :q 2 } GRAPH :h { } { :a :p 3 . } _:g { :a :p _:b }",
+    b'<http://ex/a> <http://ex/p> <http://ex/b> <http://ex/g> .\n<http://ex/a> <http://ex/p> "x" _:g .\n',
+    b"# a comment\n:a :p 1 . # MESSAGE\nPREFIX : <http://ex/>\n:b :p 2 .",
+]
+
+
+@pytest.mark.parametrize("text", USUAL)
+def test_what_is_usual_is_not_left_to_the_framing(text: bytes) -> None:
+    data = P + text + b"\nMESSAGE\n" + text + b"\n@message .\n"
+    assert check("messages", data) > 0
+    chunk = Chunk(1, 0, b"PREFIX : <http://ex/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> ", text)
+    with patch.object(messages.MESSAGES, "read", side_effect=AssertionError("left to the framing")):
+        found = messages.read(chunk, Reading("s", print), Asked.of([(None, None, None)]), Dictionary())
+    assert found is not None and found.size > 0
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        P
+        + b':a :p (""@de-Latn), 0 .',  # what a token tells comes last first: a language is a token of its own
+        b'PREFIX : <http://a/>\nBASE <http://b/>\nPREFIX : <#>\n:a\\~ :p "x" .\nMESSAGE\n:a :p 1 .',
+        b"PREFIX l: <http://ex/%s>\nMESSAGE\nl:a l:p %s ."
+        % (b"long/" * 150, b", ".join([b'"x"^^l:t'] * 900)),
+        P
+        + b":a :p "
+        + b"(" * 99
+        + b")" * 99
+        + b" .\nMESSAGE\n:a :p "
+        + b"[ :q " * 50
+        + b"1"
+        + b"]" * 50
+        + b" .",
+        P + b"".join(b"_:b%d :p _:b%d .\n" % (n, n // 2) for n in range(20_000)),
+        P + b":a :p " + b", ".join(b'"text number %d"@en' % n for n in range(5000)) + b" .",
+        P + b":a :p " + b"'''" + b'"\n' * 100_000 + b"''' .",
+    ],
+)
+def test_what_was_found(data: bytes) -> None:
+    check("messages", data)

@@ -16,6 +16,7 @@ HEAD = (
     'VERSION "1.2-messages"\nPREFIX ex: <http://example.org/>\nPREFIX sosa: <http://www.w3.org/ns/sosa/>\n'
     f"PREFIX xsd: <{XSD}>\nPREFIX : <http://ex/#>\n@prefix prov: <http://www.w3.org/ns/prov#> .\n"
     f"PREFIX rdf: <{RDF}>\nPREFIX odd: <http://a>\nprefix u: <urn:x:>\n"
+    f"PREFIX long: <http://example.org/{'long/' * 150}>\n"
 )
 NAMES = [
     "a",
@@ -33,7 +34,7 @@ NAMES = [
     "p%20",
     "q\\~",
 ]
-PREFIXES = ["ex:"] * 6 + [":", "u:", "odd:", "nix:", "sosa:", "xsd:"]
+PREFIXES = ["ex:"] * 5 + ["long:", ":", "u:", "odd:", "nix:", "sosa:", "xsd:"]
 IRIS = [
     "<http://ex/a>",
     "<http://ex/b/../c>",
@@ -128,7 +129,16 @@ def literal(draw: Random, calm: bool) -> str:
         tags = ["en", "EN-gb", "de-Latn-DE", "es-419", "x-priv", "en-a-bbb", "e", "en--ltr"]
         return f"{text}@{draw.choice(tags[:4] if calm else tags)}"
     if kind == 3:
-        types = ["ex:t", "xsd:string", "xsd:integer", f"<{XSD}decimal>", "xsd:dateTime", "xsd:boolean"]
+        types = [
+            "ex:t",
+            "long:t",
+            "long:t",
+            "xsd:string",
+            "xsd:integer",
+            f"<{XSD}decimal>",
+            "xsd:dateTime",
+            "xsd:boolean",
+        ]
         types += ["u:b", "<http://ex/dt>"] + (
             [] if calm else ["rdf:langString", "rdf:HTML", "odd:t", "nix:t", "_:b"]
         )

@@ -63,7 +63,7 @@ def without_heads(found: Found) -> Found:
     begins = np.diff(found.event, prepend=-1) > 0
     place = np.cumsum(~begins) - 1  # of those that stay
     event = found.event[~begins]
-    number = np.cumsum(np.diff(event, prepend=event[:1]) > 0)
+    number = np.cumsum(np.diff(event, prepend=event[:1]) > 0, dtype=np.int64)
     rows = np.arange(found.size) if found.rows is None else found.rows
     stays = ~begins[rows]
     columns = (None if c is None else c[stays] for c in (found.s, found.p, found.o, found.g))
