@@ -538,7 +538,7 @@ class Engine:
             query = self._queries.get(block.name)
             if query is None:
                 continue
-            if query._callbacks:
+            if query._is_told:
                 self._outbox.put(query, block)
                 continue
             query._keep(block)

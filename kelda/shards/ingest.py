@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -13,13 +14,13 @@ from kelda.io.elements import ELEMENTS, Columns, columns_of, unpack
 from kelda.io.job import StreamSource
 from kelda.io.sources.arrival import arrived
 from kelda.io.sources.reader import Piece
-from kelda.rdf.columnar import READERS, Found
+from kelda.rdf.columnar import READERS, Found, without_heads
 from kelda.rdf.columnar.found import NO_TIME
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import checked_length, guess_format, prepare_mapping, read_chunk
 from kelda.rdf.framings.base import Reading
-from kelda.rdf.skim import Skimmed, Skimmer
+from kelda.rdf.skim import Skimmed, Skimmer, Untimed
 from kelda.shards.declared import FED
 from kelda.shards.parcel import Elements, Part, cut, heads_of, pack
 from kelda.shards.routing import Routing
@@ -97,20 +98,26 @@ def read(
     format = piece.format or source.format or guess_format(source.path)
     name = piece.name or source.path
     longest = checked_length(format, source.max_record)
-    if format == "tsnt" and source.time is None and not chunk.left_out:
+    fed = source.path.startswith(FED)
+    may_lack_times = format == "nquads" and not fed
+    if not chunk.left_out and (may_lack_times or (format == "tsnt" and source.time is None)):
         found: list[Reject] = []
-        with chunk.text() as text:
-            elements = routed(skimmer.read(text, routing.asked(source.iri), source=name), route, found)
-        before = chunk.begins_on() - 1 if found else 0  # lines may not have been counted
-        rejects += [replace(reject, line=reject.line + before) for reject in found]
-        return elements
+        asked = routing.asked(source.iri)
+        with suppress(Untimed), chunk.text() as text:
+            skimmed = skimmer.read(text, asked, source=name, may_lack_times=may_lack_times)
+            elements = routed(skimmed, route, found)
+            before = chunk.begins_on() - 1 if found else 0  # lines may not have been counted
+            rejects += [replace(reject, line=reject.line + before) for reject in found]
+            return elements
     ready = prepare_mapping(format, source.mapping)
     chunk = chunk.load()
-    if format in READERS and not chunk.left_out and not source.path.startswith(FED):
+    if format in READERS and not chunk.left_out:
         how = Reading(name, rejects.append, source.time, ready.mapping, longest, piece.arrived is None)
         by_columns = READERS[format](chunk, how, routing.asked(source.iri), skimmer.dictionary)
         if by_columns is not None:
-            return elements_found(by_columns, piece.arrived or 0, route)
+            # The first triple of an event that was fed says its time, and is no part of it.
+            said = without_heads(by_columns) if fed else by_columns
+            return elements_found(said, piece.arrived or 0, route)
     events = read_chunk(
         chunk,
         format,
@@ -121,7 +128,7 @@ def read(
         max_record=longest,
         needs_time=piece.arrived is None,
     )
-    if source.path.startswith(FED):  # the first triple of such an event says its time, and is no part of it
+    if fed:
         events = (Event(event.time, event.quads[1:]) for event in events)
     return encoded(arrived(events, lambda: piece.arrived or 0), skimmer.dictionary, route)
 

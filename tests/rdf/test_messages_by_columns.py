@@ -1,0 +1,89 @@
+"""Messages by columns: what the framing says, byte for byte."""
+
+from __future__ import annotations
+
+import os
+from random import Random, SystemRandom
+
+import numpy as np
+import pytest
+from pyoxigraph import NamedNode
+
+from kelda.rdf.framing import Chunker
+from kelda.rdf.framings.messages import MessageSplitter
+from kelda.rdf.ids import encode
+from kelda.rdf.keyset import KeySet
+from kelda.rdf.messages import chunks, walk
+from kelda.rdf.skim import Rule
+from tests.rdf import turtle_text
+from tests.rdf.by_columns import check
+
+CASES = int(os.environ.get("KELDA_CASES", "300"))
+FIRST = SystemRandom().randrange(10**9) if "KELDA_RANDOM" in os.environ else 0
+
+
+def _id(iri: str) -> int:
+    return encode(NamedNode(iri))
+
+
+def rules_of(draw: Random) -> list[Rule]:
+    some = KeySet()
+    some.add(np.array([_id(f"http://{name}") for name in ("example.org/a", "ex/a", "example.org/b1")]))
+    rules: list[list[Rule]] = [
+        [(None, None, None)],
+        [(None, None, None)],
+        [],
+        [(_id("http://example.org/a"), None, None), (_id("http://ex/p"), some, None)],
+        [(None, some, None), (_id("http://www.w3.org/1999/02/22-rdf-syntax-ns#type"), None, some)],
+    ]
+    return draw.choice(rules)
+
+
+def run(seed: int) -> None:
+    draw = Random(seed)
+    data = turtle_text.messages(draw, calm=draw.random() < 0.6)
+    cuts = sorted(draw.randrange(len(data) + 1) for _ in range(draw.choice([0, 0, 1, 5])))
+    when = draw.choice([None, None, None, *turtle_text.TIMES[:2]])
+    check(
+        "messages",
+        data,
+        time_predicate=when,
+        needs_time=draw.random() < 0.2,
+        rules=rules_of(draw),
+        cuts=cuts,
+        max_records=draw.choice([1, 2, 3, 4096, 4096]),
+    )
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_any_messages(part: int) -> None:
+    for seed in range(FIRST + part, FIRST + CASES, 4):
+        try:
+            run(seed)
+        except BaseException as error:
+            error.add_note(f"run({seed})")
+            raise
+
+
+def test_where_messages_end() -> None:
+    for seed in range(FIRST, FIRST + CASES):
+        draw = Random(seed)
+        data = turtle_text.mutated(draw, turtle_text.messages(draw, calm=False))
+        longest = draw.choice([16_000_000, 16_000_000, 30, 200])
+        expected = MessageSplitter(longest=longest).messages(data, True)
+        found = walk(data, b"", longest, at_end=True)
+        ends = list(zip(found.text_ends.tolist(), found.ends.tolist(), strict=True))
+        assert ends == [(m.text_end, m.end) for m in expected], f"seed {seed}"
+        contexts = [[c for first, c in found.contexts if first <= i + 1][-1] for i in range(len(ends))]
+        assert contexts == [m.context for m in expected], f"seed {seed}"
+        assert found.tail == bool(expected and not expected[-1].record), f"seed {seed}"
+        if longest == 16_000_000:
+            chunker = Chunker("messages", max_records=1)
+            assert list(chunks(data, 1)) == [*chunker.feed(data), *chunker.finish()], f"seed {seed}"
+            several = [chunk.data for chunk in chunks(data, 3)]
+            assert (
+                b"".join(several)
+                == data[: ends[-1][1] if ends and not found.tail else len(b"".join(several))]
+            )
+        sofar = walk(data, b"", longest, at_end=False)
+        assert sofar.ends.tolist() == [m.end for m in expected][: len(sofar.ends)], f"seed {seed}"
