@@ -73,8 +73,8 @@ class PushReader(SpooledReader):
     ) -> int:
         """Push whole records, as text in the stream's format or as events; returns how many.
 
-        Text is a document of its own: it brings its prefixes. Columns have a time for each event. Where too much waits, `wait` says whether to
-        wait (at most `timeout` seconds) or to raise BusyError at once.
+        Text is a document of its own: it brings its prefixes. Columns have a time for each event. Where too
+        much waits, `wait` says whether to wait (at most `timeout` seconds) or to raise BusyError at once.
         """
         if isinstance(data, str | bytes):
             if self.format == ELEMENTS:
