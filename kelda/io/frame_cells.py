@@ -60,11 +60,15 @@ class Frame:
             column = name.split(".")[0]
         if column not in self._names:
             return _cells(pa.nulls(len(self), pa.large_string()))
-        values = self._arrow(column)
-        if column == name and values is not None and (texts := texts_of(values)) is not None:
-            return _cells(texts)
-        objects = values.to_pylist() if values is not None else self._objects(column)
-        return _cells(_each(objects, column, name, odd))
+        if column == name:
+            try:
+                values = self._arrow(column)
+                texts = None if values is None else texts_of(values)
+                if texts is not None:
+                    return _cells(texts)
+            except (pa.ArrowException, UnicodeError):
+                pass  # of values that Arrow cannot hold; what they are in Python is seen there
+        return _cells(_each(self._objects(column), column, name, odd))
 
     def _arrow(self, name: str) -> pa.Array | None:
         """A column of Arrow's, if it is one that says the same."""
@@ -80,6 +84,12 @@ class Frame:
         return _whole(pa.Array.from_pandas(series))
 
     def _objects(self, name: str) -> list[Any]:
+        """The values of a column as they are in `rows`."""
+        if self._library == "pyarrow":
+            values: list[Any] = self._data.column(self._names.index(name)).to_pylist()
+            return values
+        if self._library == "polars":
+            return [value for (value,) in self._data.select(name).iter_rows()]
         series = self._data[name]
         objects: list[Any] = series.astype(object).where(series.notna(), None).tolist()
         return objects

@@ -163,6 +163,69 @@ def test_frames(kind: str, seed: int):
     both(frame, mapping, at=draw.choice([None, 5000]))
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1, 1_000_000_000, 1_500_000_001], pa.timestamp("ns")),
+        pa.array([1_000_000_000, None], pa.timestamp("ns", tz="UTC")),
+        pa.array([0, 1_700_000_000], pa.timestamp("s", tz="Europe/Copenhagen")),
+        pa.array([0, 1_700_000_000_123], pa.timestamp("ms", tz="+05:30")),
+        pa.array([0, 1_700_000_000_000], pa.date64()),
+        pa.array([0, 5], pa.duration("ms")),
+        pa.array([0, 5], pa.time32("s")),
+        pa.array([1.5, 0.1], pa.float32()),
+        pa.array(["a", None, "b"], pa.string_view()),
+        pa.array(["a", None, "b"], pa.large_string()),
+        pa.array([None, None], pa.null()),
+        pa.array(["a", "b"]).slice(1),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_types(values: pa.Array):
+    table = pa.table({"v": values})
+    mapping = {"triples": [["urn:s", "urn:p", {"column": "v"}], ["urn:s", "urn:q", "urn:{v}"]], "time": "v"}
+    frames = [table, table.to_pandas()]
+    if values.type != pa.timestamp("ms", tz="+05:30"):
+        frames.append(pl.from_arrow(table))
+    for frame in frames:
+        both(frame, mapping)
+        both(frame, {"triples": [["urn:s", "urn:p", {"template": "v {v}"}], ["urn:s", "urn:p", "urn:o"]]})
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        pd.Series(pd.Categorical([1, "a", 2.5])),
+        pd.Series([1, 2.0, "3", True, None, Decimal("4.50")], dtype=object),
+        pd.Series(["a", "\ud800"], dtype=object),
+        pd.Series([1, None], dtype="Int64"),
+        pd.Series([True, None], dtype="boolean"),
+        pd.Series(["a", None], dtype="string"),
+        pd.Series([1, 2], dtype="int8[pyarrow]"),
+        pd.Series(pd.period_range("2024-01", periods=2, freq="M")),
+        pd.Series(pd.to_timedelta([1, 2], unit="s")),
+        pd.Series([np.float32(0.1), np.int64(5)], dtype=object),
+        pd.Series([1.5, 2.25], dtype="float32"),
+        pd.Series(pd.to_datetime(["2024-01-05T10:00:00.000000001", None])),
+        pd.Series(pd.to_datetime(["2024-01-05T10:00:00"])).dt.tz_localize("Europe/Copenhagen"),
+    ],
+    ids=lambda series: str(series.dtype),
+)
+def test_pandas(series: pd.Series):
+    frame = pd.DataFrame({"v": series})
+    for object in ({"column": "v"}, {"template": "v {v}"}):
+        try:
+            both(frame, {"triples": [["urn:s", "urn:p", object], ["urn:s", "urn:q", "urn:o"]]})
+        except UnicodeEncodeError:  # half of a surrogate pair: no text, either way
+            with pytest.raises(UnicodeEncodeError):
+                events_of(frame, mapping={"triples": [["urn:s", "urn:p", object]]})
+
+
+def test_polars_cuts_times_to_microseconds():
+    frame = pl.DataFrame({"v": [1, 1_000_000_001]}).select(pl.col("v").cast(pl.Datetime("ns")))
+    both(frame, {"triples": [["urn:s", "urn:p", {"column": "v", "datatype": "xsd:dateTime"}]]})
+
+
 def test_columns_that_arrow_says_as_python_does_are_not_read_one_by_one(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pushed, "_odd", None)
     monkeypatch.setattr("kelda.io.frame_cells._each", None)

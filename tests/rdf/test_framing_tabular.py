@@ -14,6 +14,7 @@ from kelda.errors import UsageError
 from kelda.rdf import framing
 from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import Chunk, Chunker, prepare_mapping, read_events
+from tests.rdf import by_columns
 
 DATA = Path(os.environ.get("KELDA_DATA", Path(__file__).parents[3] / "shared" / "data")) / "citybench"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -354,6 +355,8 @@ def test_citybench(name):
     assert not [reject for reject in rejects if "nothing to say" not in reject.reason]
     if "time" in CITY[name]:
         assert all(1_400_000_000_000 < (event.time or 0) < 1_500_000_000_000 for event in events)
+    triples = by_columns.check("csv", (DATA / name).read_bytes(), mapping=CITY[name])
+    assert triples == sum(len(event.quads) for event in events)
 
 
 def test_a_mapping_file_is_read_once_until_it_changes(tmp_path):

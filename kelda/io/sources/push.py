@@ -73,8 +73,8 @@ class PushReader(SpooledReader):
     ) -> int:
         """Push whole records, as text in the stream's format or as events; returns how many.
 
-        Text is a document of its own: it brings its prefixes. Where too much waits, `wait` says whether to
-        wait (at most `timeout` seconds) or to raise BusyError at once.
+        Text is a document of its own: it brings its prefixes. Columns have a time for each event. Where too
+        much waits, `wait` says whether to wait (at most `timeout` seconds) or to raise BusyError at once.
         """
         if isinstance(data, str | bytes):
             if self.format == ELEMENTS:
@@ -86,14 +86,14 @@ class PushReader(SpooledReader):
             with self._spool.changed:  # one push after the other: its records stay together
                 self._room(wait, timeout)
                 return self._document().add(text, complete=True)
-        events: Events
-        if isinstance(data, Pushed):
-            events = data
-        else:
-            events = [self._timed(event) for event in ([data] if isinstance(data, Event) else data)]
+        events: Events = (
+            data if isinstance(data, Pushed) else [data] if isinstance(data, Event) else list(data)
+        )
         with self._spool.changed:
             self._room(wait, timeout)
             place = self._spool.place
+            if not isinstance(events, Pushed):
+                events = [self._timed(event) for event in events]
             packed = pack(events)
             chunk = Chunk(0, place.records, b"", packed)
             after = Place(0, place.line, place.records + len(events))
