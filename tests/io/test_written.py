@@ -12,11 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyoxigraph import BaseDirection, BlankNode, Literal, NamedNode, Triple
 
+import kelda
 from kelda.engine.block import Block
 from kelda.engine.columnar import Columnar, blocks_in, last_time
 from kelda.engine.sent import Sent
 from kelda.errors import UsageError
 from kelda.io.formats import Csv, Format, Messages, Ndjson, NQuads, Parquet, columns_in, shape_of
+from kelda.io.spelling import CSV, JSON, NTRIPLES, NTRIPLES_IN_JSON
+from kelda.io.spelling_kernels import spelled
 from kelda.lang import algebra as A
 from kelda.lang import parse
 from kelda.lang.scope import visible
@@ -174,3 +177,43 @@ def test_columns_are_written_as_answers_are(name: str) -> None:
         assert columns_in(columns) == columns_in(answers), where
         for format in formats(query):
             assert said(format, columns) == said(format, answers), (where, type(format).__name__)
+
+
+def test_bytes_that_are_no_canonical_text_are_read_within_bounds() -> None:
+    rng = random.Random(SEED)
+    texts = [
+        bytes(rng.choice(b'"\\<>@^-n_:\xef\xbf\xbe\x00a') for _ in range(rng.randrange(1, 12)))
+        for _ in range(3000)
+    ]
+    offsets = np.cumsum([0, *map(len, texts)])
+    whole = np.frombuffer(b"".join(texts) + bytes(8), np.uint8).copy()
+    inline = np.array([rng.randrange(-(2**63), 0) for _ in range(3000)], np.int64)
+    inline[:200] |= (1 << 62) - 1  # of all kinds, with all bits
+    for spelling in (JSON, CSV, NTRIPLES, NTRIPLES_IN_JSON):
+        out, starts, ends, _ = spelled(whole, offsets, inline, spelling.tables)
+        assert (starts >= 0).all() and (starts <= ends).all() and (ends <= len(out)).all(), SEED
+        assert (starts[1:] >= ends[:-1]).all(), SEED
+
+
+def test_a_callback_is_given_all_answers_of_a_batch_at_once() -> None:
+    engine = kelda.connect()
+    query = engine.register("SELECT ?x { STREAM <http://ex/s> [NOW] { ?x <http://ex/p> ?y } }")
+    blocks: list[Block] = []
+    each: list[kelda.Answer] = []
+    query.subscribe_to_batches(blocks.append)
+    query.subscribe(each.append)
+    for time in (1, 2):
+        triples = [(f"http://ex/{n}", "http://ex/p", n) for n in range(time + 1)]
+        engine.stream("http://ex/s").push(triples, time)
+    engine.stream("http://ex/s").end()
+    assert [answer for block in blocks for answer in block.answers()] == each
+    assert len(each) == 3 and len(blocks) == 2 and not query.unread
+
+    def fails(block: Block) -> None:
+        raise ValueError("no room")
+
+    other = engine.register("SELECT ?x { STREAM <http://ex/t> [NOW] { ?x <http://ex/p> ?y } }")
+    other.subscribe_to_batches(fails)
+    engine.stream("http://ex/t").push(("http://ex/a", "http://ex/p", 1), 7)
+    engine.stream("http://ex/t").end()
+    assert other.state == "stopped" and "no room" in str(other.error)

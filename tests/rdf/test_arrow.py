@@ -259,9 +259,9 @@ def test_numbers_are_read_together_as_they_are_one_by_one() -> None:
             texts.append(rng.choice(["", "", "-", "+", "00"]) + whole + rng.choice(ends))
         read = _Read.nothing(len(texts))
         read.take(np.arange(len(texts)), pa.array(texts, TEXT), name)
-        for i, text in enumerate(texts):
-            held, value = _value(text, name)
-            assert read.held[i] == held, (SEED, name, text)
+        for i, said in enumerate(texts):
+            held, value = _value(said, name)
+            assert read.held[i] == held, (SEED, name, said)
             if held is not Held.TEXT:
                 got = (read.real if held is Held.REAL else read.whole)[i]
-                assert got == value or value != value, (SEED, name, text)
+                assert got == value or value != value, (SEED, name, said)
