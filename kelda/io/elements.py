@@ -50,8 +50,8 @@ def columns_of(events: Sequence[Event], dictionary: Dictionary) -> Columns:
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """Events that an application pushes, as columns, and what knows their terms. Each says something; the
-    time of one that does not say when is NO_TIME."""
+    """Events that an application pushes, as columns, and what knows their terms. `events` counts those that
+    say nothing, too; the time of one that does not say when is NO_TIME."""
 
     columns: Columns
     dictionary: Dictionary

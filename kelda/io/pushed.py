@@ -1,4 +1,4 @@
-"""What an application pushes, as columns: tables of other libraries, and texts of rows or JSON objects.
+"""What an application pushes, as columns: tables of other libraries, and large texts of many records.
 
 They mean what `payload.events_of` says that they mean, and are refused with the same words.
 """
@@ -29,7 +29,8 @@ LEAST = 256  # rows: fewer are sooner read one by one than the kernels are there
 LEAST_TEXT = 1 << 14  # bytes
 ROWS = 1 << 14  # that are read at once
 
-_TABLES = ("csv", "json", "ndjson")  # formats in which each record says something
+_ONE_EACH = ("messages", "ndjsonld")  # formats whose records are one event each, which may say nothing
+_MAPPED = ("csv", "json", "ndjson")  # formats that need a mapping
 
 _EVERYTHING = Asked.of([(None, None, None)])
 
@@ -46,10 +47,10 @@ def pushed_of(
     """What is pushed, if it has a way by columns and is large enough to take it."""
     dictionary = Dictionary()
     if isinstance(data, str | bytes):
-        if format not in _TABLES or format not in READERS or mapping is None or len(data) < LEAST_TEXT:
+        if format not in READERS or len(data) < LEAST_TEXT or (format in _MAPPED and mapping is None):
             return None
         text = data.encode() if isinstance(data, str) else data
-        found = _text(text, format, mapping, time_predicate, name, dictionary)
+        found, count = _text(text, format, mapping, time_predicate, name, dictionary)
     else:
         frame = frame_of(data)
         if frame is None or len(frame) < LEAST or not frame.is_usual:
@@ -59,12 +60,14 @@ def pushed_of(
         if program is None:
             return None
         found = _rows(frame, program, Reading(name, not_taken, time_predicate, ready), dictionary)
-    return _together(found, at, dictionary)
+        count = _events(found)
+    return _together(found, at, dictionary, count)
 
 
 def _text(
     text: bytes, format: str, mapping: Any, time_predicate: str | None, name: str, dictionary: Dictionary
-) -> list[Found]:
+) -> tuple[list[Found], int]:
+    """What the records of a text say, and how many events they are, also those that say nothing."""
     ready = prepare_mapping(format, mapping)
     how = Reading(name, not_taken, time_predicate, ready.mapping)
     chunker = Chunker(format, mapping=ready)
@@ -78,7 +81,7 @@ def _text(
             )
             found = found_of(list(events), dictionary)
         parts.append(found)
-    return parts
+    return parts, chunker.records if format in _ONE_EACH else _events(parts)
 
 
 def _rows(frame: Frame, program: Program, how: Reading, dictionary: Dictionary) -> list[Found]:
@@ -108,9 +111,16 @@ def _odd(frame: Frame, first: int, odd: NDArray[np.bool_], how: Reading) -> list
     return found
 
 
-def _together(parts: Sequence[Found], at: int | None, dictionary: Dictionary) -> Pushed:
-    counts = [int(part.event[-1]) + 1 if part.size else 0 for part in parts]
-    before = np.cumsum([0, *counts])
+def _events(parts: Sequence[Found]) -> int:
+    return sum(map(_events_in, parts))
+
+
+def _events_in(part: Found) -> int:
+    return int(part.event[-1]) + 1 if part.size else 0
+
+
+def _together(parts: Sequence[Found], at: int | None, dictionary: Dictionary, count: int) -> Pushed:
+    before = np.cumsum([0, *map(_events_in, parts)])
     event = [part.event + n for part, n in zip(parts, before, strict=False)]
     time = [part.time if at is None else np.full(part.size, at) for part in parts]
     columns = [[part.s for part in parts], [part.p for part in parts], [part.o for part in parts]]
@@ -119,5 +129,5 @@ def _together(parts: Sequence[Found], at: int | None, dictionary: Dictionary) ->
     return Pushed(
         Columns(*(np.concatenate([empty, *column]) for column in [*columns, time, event])),
         dictionary,
-        int(before[-1]),
+        count,
     )

@@ -164,6 +164,11 @@ class Chunker:
         self._line, self._ordinal = 1, 0
         self._started = False
 
+    @property
+    def records(self) -> int:
+        """How many there were so far."""
+        return self._ordinal
+
     def feed(self, data: bytes) -> list[Chunk]:
         """The chunks that are complete now; what is not stays here."""
         return self._cut(data, at_end=False)

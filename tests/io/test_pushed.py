@@ -24,6 +24,7 @@ from kelda.io.elements import Pushed, columns_of
 from kelda.io.payload import events_of
 from kelda.io.sources.arriving import arrivals
 from kelda.rdf.columnar.found import NO_TIME, Found
+from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
 from tests.rdf.by_columns import EVERYTHING, check_found
 
@@ -273,6 +274,51 @@ def test_texts(format: str, monkeypatch: pytest.MonkeyPatch):
     assert str(fast.value) == str(slow.value)
 
 
+TEXTS = {
+    "messages": """PREFIX : <http://ex/>
+:a :p 1 ; :at "2024-01-05T10:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .
+MESSAGE
+MESSAGE
+[] :p "x"@en .
+MESSAGE
+:b :p _:b .
+""",
+    "ndjsonld": """{"@id": "x:a", "x:p": [1, {"@id": "x:o"}]}
+{"@id": "x:nothing"}
+{"x:p": {"@value": "v", "@language": "en"}}
+""",
+    "nquads": """<x:a> <x:p> "1" <x:g> .
+<x:a> <x:q> "2" <x:g> .
+1500\t<x:b> <x:p> _:b .
+<x:c> <x:p> <x:o> .
+""",
+}
+
+
+@pytest.mark.parametrize("at", [None, 7000])
+@pytest.mark.parametrize("time_predicate", [None, "http://ex/at"])
+@pytest.mark.parametrize("format", TEXTS)
+def test_texts_of_records(
+    format: str, time_predicate: str | None, at: int | None, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(pushed, "LEAST_TEXT", 1)
+    how: Any = {"format": format, "mapping": None, "time_predicate": time_predicate, "name": "n"}
+    try:
+        wanted = events_of(TEXTS[format], at, **how)
+    except InputError as problem:
+        with pytest.raises(InputError) as fast:
+            pushed.pushed_of(TEXTS[format], at, **how)
+        assert str(fast.value) == str(problem)
+        return
+    found = pushed.pushed_of(TEXTS[format], at, **how)
+    assert found is not None and len(found) == len(wanted)
+    given = [Event(NO_TIME if e.time is None else e.time, e.quads) for e in wanted if e.quads]
+    known = Dictionary()
+    assert [c.tolist() for c in found.columns] == [c.tolist() for c in columns_of(given, known)]
+    ids = np.concatenate(found.columns[:4])
+    assert found.dictionary.terms(ids) == known.terms(ids)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_arrivals(seed: int, monkeypatch: pytest.MonkeyPatch):
     draw = random.Random(seed)
@@ -283,8 +329,6 @@ def test_arrivals(seed: int, monkeypatch: pytest.MonkeyPatch):
     ]
     seen = draw.choice([-(2**63), 7, 999, 1001])
     given = [Event(NO_TIME if event.time is None else event.time, event.quads) for event in events]
-    from kelda.rdf.dictionary import Dictionary
-
     dictionary = Dictionary()
     columns = Pushed(columns_of(given, dictionary), dictionary, len(events))
     slow, last = arrivals(events, seen)
