@@ -38,7 +38,7 @@ EXPERIMENTS = (
             "answers",
         ),
         cases=cases,
-        differs="Readings of 100 sensors, one a millisecond; the query has the mean of each sensor in "
+        differs="Readings of 1,000 sensors, one each 5 ms; the query has the mean of each sensor in "
         "windows of 10 s, each second. *Read* is text to ids for us (beside tsnt in the same process), and "
         "for others whatever they make of the file: pyarrow, polars and duckdb tables, not RDF; pyoxigraph "
         "terms; morph-kgc N-Triples, less what it takes to start. *Answered* is the whole way in this "

@@ -1,4 +1,4 @@
-"""Readings of sensors, one a millisecond, written in each format."""
+"""Readings of sensors, one each five milliseconds, written in each format."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import NamedTuple
 
-SENSORS = 100
+SENSORS, APART = 1_000, 5
 BEGIN = 1_700_000_000_000  # ms, the time of the first reading
 SOSA = "http://www.w3.org/ns/sosa/"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -64,7 +64,7 @@ class Reading(NamedTuple):
 def readings(many: int) -> Iterator[Reading]:
     """The same each time."""
     for i in range(many):
-        yield Reading(f"o{i}", f"s{i * 7 % SENSORS}", 150 + i * 31 % 200 / 10 + 0.5, BEGIN + i)
+        yield Reading(f"o{i}", f"s{i * 7 % SENSORS}", 150 + i * 31 % 200 / 10 + 0.5, BEGIN + APART * i)
 
 
 def written(name: str, many: int) -> str:
