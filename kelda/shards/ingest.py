@@ -67,6 +67,7 @@ def parts_of(
                 ends=piece.ends,
                 heartbeat=piece.heartbeat,
                 idle=piece.idle,
+                lane=piece.lane,
                 bytes=piece.bytes if first else 0,
                 rejects=tuple(rejects) if first else (),
             )
