@@ -59,7 +59,7 @@ DIALECTS = ("cqels", "csparql", "rspql", "sparql")
 OUTPUTS = ("rstream", "istream", "dstream", "changes")
 MOST_SHARDS = 63
 NOT_HERE = ("push", "dataframe")  # kinds of streams that a program of one's own brings
-SHARED = ("console", "null")  # sinks that several queries may have
+SHARED = ("console", "null", "kafka")  # sinks that several queries may have
 
 
 @dataclass(frozen=True, slots=True)
