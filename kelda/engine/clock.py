@@ -43,8 +43,13 @@ class StreamClock:
         return self.lanes[number]
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nobody waits for it: for none of its lanes, if it has any."""
+        return self.idle or (bool(self.lanes) and all(lane.idle for lane in self.lanes.values()))
+
+    @property
     def takes_part(self) -> bool:
-        if self.idle or (self.lanes and all(lane.idle for lane in self.lanes.values())):
+        if self.is_idle:
             return False
         return self.from_start or self.newest > NEVER or self.promised > NEVER or self.ended
 
@@ -54,8 +59,10 @@ class StreamClock:
         if self.ended:
             return FOREVER
         if self.lanes:
-            slowest = min((lane.closed for lane in self.lanes.values() if not lane.idle), default=NEVER)
-            return max(slowest, self.promised)
+            heard = [lane.closed for lane in self.lanes.values() if not lane.idle]
+            return max(
+                min(heard) if heard else max(lane.closed for lane in self.lanes.values()), self.promised
+            )
         by_data = NEVER if self.newest == NEVER else self.newest - self.lateness - 1
         return max(by_data, self.promised)
 
@@ -106,9 +113,11 @@ class Clock:
 
     @property
     def closed(self) -> int:
-        """Up to here every stream that takes part is complete."""
-        slowest = min((s.closed for s in self.streams.values() if s.takes_part), default=NEVER)
-        return min(slowest, self.horizon)
+        """Up to here every stream that takes part is complete. If all have fallen idle, none waits for
+        another: it is as if the one that went furthest had done so last."""
+        taking = [s.closed for s in self.streams.values() if s.takes_part]
+        idle = [s.closed for s in self.streams.values() if s.is_idle]
+        return min(min(taking) if taking else max(idle, default=NEVER), self.horizon)
 
 
 def _copy(clock: StreamClock) -> StreamClock:

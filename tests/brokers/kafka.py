@@ -192,10 +192,16 @@ class Broker:
     def send(self, topic: str, *values: str | bytes | None, partition: int = 0, **more: Any) -> None:
         """Messages to a partition; on the broker when it returns."""
         producer = self.producer()
+        failed: list[Any] = []
+
+        def heard(error: Any, message: Any) -> None:
+            if error is not None:
+                failed.append(error)
+
         for value in values:
-            producer.produce(topic, value, partition=partition, **more)
+            producer.produce(topic, value, partition=partition, on_delivery=heard, **more)
             producer.poll(0)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0 and not failed, failed
 
     def read(self, topic: str, partitions: int = 1) -> list[Any]:
         """All messages that are there for a reader of what is committed."""

@@ -23,7 +23,7 @@ from tests.brokers.kafka import PASSWORD, Broker
 pytestmark = pytest.mark.kafka
 
 S = "http://ex/s"
-PATIENCE = 120.0
+PATIENCE = 60.0
 NOW_QUERY = "SELECT ?who ?n WHERE { STREAM <http://ex/s> [NOW] { ?who <http://ex/said> ?n } }"
 
 
@@ -125,6 +125,10 @@ def test_partitions_that_are_added(broker: Broker) -> None:
 
         admin = broker.admin()
         admin.create_partitions([NewPartitions(topic, 3)])[topic].result()
+        until(lambda: len(broker.admin().list_topics(topic, timeout=30).topics[topic].partitions) == 3)
+        for partition in (1, 2):  # of which nobody knows until it is looked for
+            broker.send(topic, "rubbish", partition=partition)
+        until(lambda: len(engine.rejects) == 3)
         broker.send(topic, line(3000, "b", 3), line(100_000, "b", 6), partition=1)
         broker.send(topic, line(2500, "c", 4), line(100_000, "c", 7), partition=2)
         broker.send(topic, line(3500, "a", 5), line(100_000, "a", 8), partition=0)

@@ -115,15 +115,14 @@ class Clients:
         match error.code():
             case kafka._AUTHENTICATION | kafka.SASL_AUTHENTICATION_FAILED:
                 hint = "the broker does not take this user or password: look at sasl.* in [kafka]"
-            case kafka._SSL:
+            case code if code == kafka._SSL or "SSL handshake failed" in said:
                 hint = "no TLS with this broker: look at ssl.* in [kafka], and at the dates of certificates"
             case kafka.UNKNOWN_TOPIC_OR_PART | kafka._UNKNOWN_TOPIC | kafka._UNKNOWN_PARTITION:
                 hint = "there is no such topic: make it, or look at its name"
             case kafka.MSG_SIZE_TOO_LARGE:
                 hint = "the topic takes no messages of this size: raise max.message.bytes of the topic"
-            case code if "AUTHORIZATION" in error.name():
+            case _ if "AUTHORIZATION" in error.name():
                 hint = "the user may not do this: ask for the right (ACL)"
-                del code
             case _:
                 hint = "is Kafka running there? If it asks for TLS or a password, say so in [kafka]"
         return InputError(f"{self.place}: {hint} ({said})")

@@ -30,6 +30,9 @@ PROMPT = 5.0  # seconds that a broker has for a batch, before it goes to the out
 LINGER = 5.0  # seconds that are taken at the end for what waits
 
 
+Batch = tuple[int, str | None, list[Out]]  # its number, what is in it, its messages
+
+
 class Fenced(CheckpointError):
     """Somebody else writes in our name."""
 
@@ -171,10 +174,11 @@ class KafkaSink:
         )
         self._ledger = Ledger(ledger, run)
         self._outbox: Outbox | None = None
-        self._changed = threading.Condition()
+        self._changed = threading.Condition()  # for what follows
+        self._now: Batch | None = None  # that somebody waits for
+        self._failed: KeldaError | None = None
         self._closing = False
         self._thread: threading.Thread | None = None
-        self._failed: KeldaError | None = None
         self._state = ""
         try:
             if ledger is not None:
@@ -198,7 +202,8 @@ class KafkaSink:
             self._say(str(self._to.clients.explained(error)))
         if self._outbox is not None and len(self._outbox):
             self._outbox.drop(self._to.held.batch)
-            self._bring()
+            with self._changed:
+                self._bring()
 
     @property
     def state(self) -> str:
@@ -227,15 +232,17 @@ class KafkaSink:
         with self._changed:
             if self._failed is not None:
                 raise self._failed
-            brings = self._thread is not None
-        if not brings:  # so nobody else sends
-            trouble = self._tried(batch, content, messages)
-            if trouble is None:
-                return
-            self._say(trouble)
-        with self._changed:
+            if not len(self._outbox) and self._now is None:
+                self._now = mine = (batch, content, messages)
+                self._bring()
+                self._changed.wait_for(lambda: self._now is not mine, PROMPT)
+                if self._failed is not None:
+                    raise self._failed
+                if self._to.held.batch >= batch:
+                    return
+                self._say(self._state or f"{self._output.place} does not answer")
             self._outbox.put(batch, content, messages)
-            self._bring()
+            self._changed.notify_all()
 
     # ------------------------------------------------------------------ sending
 
@@ -279,54 +286,65 @@ class KafkaSink:
             )
         return clients.explained(error)
 
-    # ------------------------------------------------------------------ what waits
+    # ------------------------------------------------------------------ the thread that sends
 
     def _bring(self) -> None:
-        """Send what is in the outbox, in a thread, which is there for as long as something is."""
+        """Send what there is to send, in a thread: the client may take as long for it as it likes."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._bring_all, name="kelda-outbox", daemon=True)
             self._thread.start()
+        self._changed.notify_all()
 
     def _bring_all(self) -> None:
-        assert self._outbox is not None
         pause = FIRST_PAUSE
-        while True:
-            with self._changed:
-                first = self._outbox.first()
-                if first is None:
-                    self._thread = None
-                    self._say("")
-                    return
+        while (batch := self._next()) is not None:
             try:
-                trouble = self._tried(*first)
+                trouble = self._tried(*batch)
             except KeldaError as problem:  # fenced: what waits is the other's to send
                 with self._changed:
-                    self._failed, self._thread = problem, None
-                self._say(str(problem))
+                    self._failed, self._now = problem, None
+                    self._changed.notify_all()
                 return
             with self._changed:
+                self._now = None
+                self._changed.notify_all()
                 if trouble is None:
-                    self._outbox.drop(first[0])
+                    self._drop(batch[0])
                     pause = FIRST_PAUSE
                     continue
                 self._say(trouble)
-                if self._closing:
-                    self._thread = None
-                    return
-                self._changed.wait(pause)
+                self._changed.wait_for(lambda: self._closing, pause)
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _next(self) -> Batch | None:
+        """What is to be sent next; None at the end."""
+        assert self._outbox is not None
+        with self._changed:
+            while True:
+                first = self._outbox.first() or self._now
+                if self._closing and (first is None or self._state):
+                    return None
+                if first is not None:
+                    return first
+                self._changed.wait()
+
+    def _drop(self, batch: int) -> None:
+        assert self._outbox is not None
+        self._outbox.drop(batch)
+        if not len(self._outbox):
+            self._say("")
 
     def close(self) -> None:
         thread = self._thread
         if thread is not None:
-            thread.join(LINGER)
             with self._changed:
                 self._closing = True
                 self._changed.notify_all()
-            thread.join(PATIENCE)
+            thread.join(LINGER)
         if self.waiting:
             log.warning("%s: %d batches wait for the next run", self._output.place, self.waiting)
-        self._to.close()
+        if thread is None or not thread.is_alive():
+            self._to.close()
         self._ledger.close()
 
 
