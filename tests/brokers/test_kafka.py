@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import random
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -452,3 +457,63 @@ def test_a_broker_that_is_away_holds_up_no_other_query(
         push(7)
         assert sent(broker.read(topic)) == [1, 2, 3, 4, 5, 6, 7]
         engine.stop()
+
+
+def test_the_example(broker: Broker, tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    shutil.copytree(root / "examples", tmp_path / "examples")
+    folder = tmp_path / "examples" / "kafka"
+    job = folder / "job.toml"
+    job.write_text(job.read_text().replace("127.0.0.1:9092", broker.address))
+    subprocess.run([sys.executable, str(folder / "topics.py"), broker.address], check=True, timeout=60)
+    how: Any = {"env": os.environ | {"PYTHONPATH": str(root)}, "stdout": subprocess.PIPE, "text": True}
+    kelda_run = subprocess.Popen([sys.executable, "-m", "kelda.cli", "run", str(job)], **how)
+    shown = subprocess.Popen([sys.executable, str(folder / "answers.py"), broker.address], **how)
+    try:
+        assert shown.stdout is not None
+        who = [shown.stdout.readline().split()[0] for _ in range(2)]
+    finally:
+        kelda_run.kill()
+        shown.kill()
+        kelda_run.communicate()
+        shown.communicate()
+    assert who == ["http://example.org/ann", "http://example.org/cem"]
+
+
+def test_exactly_once_whatever_is_killed(broker: Broker, tmp_path: Path) -> None:
+    """kill -9 at random moments, from topic to topic: each answer is there once. KELDA_CASES=n kills."""
+    kills = int(os.environ.get("KELDA_CASES", "3"))
+    seed = random.SystemRandom().randrange(10**6) if "KELDA_RANDOM" in os.environ else 19
+    print(f"seed {seed}")
+    draw, size = random.Random(seed), 600 + 600 * kills
+    source, sink = broker.topic(f"kills-{seed}", 2), broker.topic(f"kills-{seed}-out", 2)
+    for p in (0, 1):
+        broker.send(source, *(line(10 * n, f"a{n % 7}", n) for n in range(p, size, 2)), partition=p)
+    command = [
+        sys.executable,
+        "-m",
+        "tests.brokers.load",
+        broker.address,
+        source,
+        sink,
+        str(tmp_path / "state"),
+    ]
+    killed = 0
+    while True:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                assert process.stdout.readline() == "ready\n"
+                if killed < kills:
+                    process.wait(draw.uniform(0.05, 1.5))
+                else:
+                    process.wait(300)
+            except subprocess.TimeoutExpired:
+                pass
+            finally:
+                process.kill()
+            if process.wait() == 0:
+                break
+            killed += 1
+    assert killed or not kills, "it was over before anything was killed: give it more to do"
+    assert sorted(sent(broker.read(sink, 2))) == list(range(size))

@@ -15,6 +15,7 @@ from kelda.engine.answer import Answer
 from kelda.errors import UsageError
 from kelda.io.formats import Shape
 from kelda.io.job import StreamSource
+from kelda.io.jobfile import read_job
 from kelda.io.kafka.answers import Out, Writer, kafka_output
 from kelda.io.kafka.events import events_in, runs
 from kelda.io.kafka.place import KafkaPlace
@@ -348,3 +349,25 @@ def test_the_outbox_keeps_its_order(tmp_path: Path) -> None:
     assert again.first() == (12, "c12", [Out(None, b"c")])
     again.drop(12)
     assert Outbox(tmp_path / "box").first() is None
+
+
+def test_the_settings_of_a_job_are_in_its_file(tmp_path: Path) -> None:
+    job = tmp_path / "job.toml"
+    text = """
+[[stream]]
+iri = "http://ex/s"
+source = "kafka://h:1/t?start=latest"
+format = "tsnt"
+[[query]]
+name = "q"
+text = "SELECT ?s WHERE { STREAM <http://ex/s> [NOW] { ?s ?p ?o } }"
+sink = "kafka://h:1/out"
+"""
+    job.write_text('[kafka]\nsasl.username = "ann"\n' + text)
+    read = read_job(job)
+    assert read.streams[0].path == f"kafka://h:1/t?start=latest&settings={job}"
+    assert read.queries[0].sink == f"kafka://h:1/out?settings={job}"
+    job.write_text('[kafka]\nsasl.password = "s3cret"\n' + text)
+    with pytest.raises(UsageError, match=r"'sasl\.password' is a secret") as raised:
+        read_job(job)
+    assert "s3cret" not in str(raised.value)

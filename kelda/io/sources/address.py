@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from kelda.errors import UsageError
 
@@ -96,7 +96,7 @@ def absolute(text: str, folder: Path = Path()) -> str:
     if found is None:
         return str((folder / place).absolute()) + mark + behind
     if found[1].lower() == "kafka":
-        return _SETTINGS.sub(lambda at: f"{at[1]}{(folder / at[2]).absolute()}", text)
+        return _SETTINGS.sub(lambda at: f"{at[1]}{quote(str((folder / unquote(at[2])).absolute()))}", text)
     if found[1].lower() not in LOCAL or found[2].startswith("/") or not found[2]:
         return text
     return f"{found[1]}:{(folder / found[2]).absolute()}{mark}{behind}"
