@@ -1,6 +1,6 @@
 """Make the topics of the example, and send sightings: python topics.py [BROKER]
 
-Each line of ../sightings.tsnt is a message; who was seen is its key, so the order of somebody's sightings stays.
+Each line of ../sightings.tsnt is a message; who was seen is its key, so their sightings stay in order.
 """
 
 from __future__ import annotations
