@@ -29,18 +29,21 @@ from kelda.engine.oneshot import Result
 from kelda.engine.report import Report
 from kelda.engine.stopped import Stopped
 from kelda.errors import KeldaError, QueryStopped, UsageError
+from kelda.io.elements import Events, Ids
 from kelda.io.inbox import Callback, Inbox
 from kelda.io.instants import Instants
 from kelda.io.job import QuerySpec, StreamSource
 from kelda.io.outbox import Outbox
 from kelda.io.payload import Payload, events_of
+from kelda.io.pushed import pushed_of
 from kelda.lang import algebra as A
 from kelda.lang import parse, prepare
 from kelda.lang.params import Prepared, term_of
 from kelda.plan.explain import explain
+from kelda.rdf.columnar.found import NO_TIME
 from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import prepare_mapping
-from kelda.rdf.times import Time, duration_ms, to_ms
+from kelda.rdf.times import FIRST_MS, LAST_MS, Time, duration_ms, to_ms
 from kelda.shards.deployment import Batch, Deployment
 from kelda.shards.figures import Figures
 from kelda.shards.setup import Setup
@@ -77,7 +80,7 @@ class Driver(Protocol):
 
     def drop_stream(self, iri: str) -> None: ...
 
-    def push(self, iri: str, events: Sequence[Event]) -> None: ...
+    def push(self, iri: str, events: Events) -> None: ...
 
     def push_text(self, iri: str, text: str | bytes) -> int: ...
 
@@ -535,7 +538,7 @@ class Engine:
             query = self._queries.get(block.name)
             if query is None:
                 continue
-            if query._callbacks:
+            if query._is_told:
                 self._outbox.put(query, block)
                 continue
             query._keep(block)
@@ -642,21 +645,29 @@ class Stream:
         if raw and engine._driver.takes_text(self.iri):
             taken = engine._driver.push_text(self.iri, data)  # type: ignore[arg-type]
         else:
-            events = events_of(
-                data,
-                at,
-                format=source.format,
-                mapping=self._prepared(mapping),
-                context=context,
-                time_predicate=source.time,
-                name=f"{self.iri}#{self._pushes}",
-            )
-            if at is None:
-                events = [self._checked(event) for event in events]
+            events = self._events(data, at, self._prepared(mapping), context)
             engine._driver.push(self.iri, events)
             taken = len(events)
         engine._outbox.deliver()
         return taken
+
+    def _events(self, data: Payload, at: int | None, mapping: Any, context: object) -> Events:
+        format, time, name = self.source.format, self.source.time, f"{self.iri}#{self._pushes}"
+        pushed = pushed_of(data, at, format=format, mapping=mapping, time_predicate=time, name=name)
+        if pushed is not None:
+            if at is None:
+                self._check(pushed.times)
+            return pushed
+        events = events_of(
+            data, at, format=format, mapping=mapping, context=context, time_predicate=time, name=name
+        )
+        return events if at is not None else [self._checked(event) for event in events]
+
+    def _check(self, times: Ids) -> None:
+        """See that times are such, if they are said."""
+        said = times[times != NO_TIME]
+        for time in [*said[:1].tolist(), *said[(said < FIRST_MS) | (said > LAST_MS)][:1].tolist()]:
+            self._instants.of(time)
 
     def _prepared(self, mapping: str | Mapping[str, object] | None) -> Any:
         if mapping is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bench.experiments import cloud, comparisons, cqels, loads, operator_aware, plus, wukong
+from bench.experiments import cloud, comparisons, cqels, formats, loads, operator_aware, plus, wukong
 from bench.experiments.base import Experiment
 from kelda.errors import UsageError
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
-    for module in (loads, cqels, cloud, plus, wukong, operator_aware, comparisons)
+    for module in (loads, formats, cqels, cloud, plus, wukong, operator_aware, comparisons)
     for experiment in module.EXPERIMENTS
 }
 

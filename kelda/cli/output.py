@@ -5,13 +5,17 @@ A writer takes answers as they come and is closed at the end; `writer_for` knows
 
 from __future__ import annotations
 
+import codecs
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from io import TextIOWrapper
 from typing import Protocol, TextIO
 
 from kelda.engine.answer import Answer
-from kelda.io.formats import Csv, Format, Ndjson, Shape
+from kelda.engine.block import Block
+from kelda.engine.columnar import Columnar
+from kelda.io.formats import Bytes, Csv, Format, Ndjson, Shape, json_array
 from kelda.io.tables import table
 
 BLOCK_SECONDS = 1.0  # a table gathers rows for this long before it is printed
@@ -62,13 +66,22 @@ class LineWriter:
             out.write(format.head().decode())
 
     def write(self, answers: Sequence[Answer]) -> None:
-        self.out.write(self.format.body(answers).decode())
+        put(self.out, self.format.body(answers))
 
     def idle(self) -> None:
         self.out.flush()
 
     def close(self) -> None:
         self.out.flush()
+
+
+def put(out: TextIO, data: Bytes) -> None:
+    """Write text that is bytes already, as such where that is the same."""
+    if isinstance(out, TextIOWrapper) and codecs.lookup(out.encoding).name == "utf-8":
+        out.flush()
+        out.buffer.write(data)
+    else:
+        out.write(bytes(data).decode())
 
 
 class JsonWriter:
@@ -78,8 +91,9 @@ class JsonWriter:
         self.out, self.before = out, "["
 
     def write(self, answers: Sequence[Answer]) -> None:
-        for answer in answers:
-            self.out.write(f"{self.before}\n{answer.to_json()}")
+        if len(answers):
+            self.out.write(self.before)
+            put(self.out, memoryview(json_array(answers))[1:])  # without the comma before the first
             self.before = ","
 
     def idle(self) -> None:
@@ -100,17 +114,19 @@ class Paper:
     def __init__(self, writer: Writer, out: TextIO, *, lasting: bool = False) -> None:
         self.count = 0
         self._writer, self._out, self._lasting = writer, out, lasting
-        self._taken: list[Answer] = []
+        self._taken: list[Block] = []
+        self._waiting = 0
         self._lock = threading.Lock()
         self._problem: OSError | None = None
         self._closed = False
 
-    def take(self, answer: Answer) -> None:
-        """One more, from any thread."""
+    def take(self, block: Block) -> None:
+        """Some more, from any thread."""
         with self._lock:
-            self.count += 1
-            self._taken.append(answer)
-            if self._lasting or len(self._taken) >= BLOCK_ROWS:
+            self._taken.append(block)
+            self._waiting += len(block)
+            self.count += len(block)
+            if self._lasting or self._waiting >= BLOCK_ROWS:
                 self._write()
 
     def idle(self) -> None:
@@ -131,11 +147,11 @@ class Paper:
                 self._writer.close()
 
     def _write(self) -> None:
-        taken, self._taken = self._taken, []
+        taken, self._taken, self._waiting = self._taken, [], 0
         if not taken or self._problem is not None:
             return
         try:
-            self._writer.write(taken)
+            self._writer.write(Columnar(taken))
             if self._lasting:
                 self._out.flush()
         except OSError as problem:

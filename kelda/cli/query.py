@@ -20,7 +20,7 @@ from kelda.cli.output import Paper, writer_for
 from kelda.cli.request import STDIN, STDIN_FILE, Request, Wanted, read_request
 from kelda.cli.watch import Watch
 from kelda.compiling import say_so_on_a_terminal
-from kelda.engine.answer import Answer
+from kelda.engine.block import Block
 from kelda.errors import InputError, UsageError
 from kelda.io.formats import shape_of
 from kelda.io.hold import LOCK
@@ -61,8 +61,8 @@ def answer_queries(
         writer = writer_for(format, file, shapes, watch.clear, header=header)
         paper = Paper(writer, file, lasting=settings.checkpoint is not None)
         stack.callback(paper.close)
-        for answer in one_shot_answers(wanted):
-            paper.take(answer)
+        for block in one_shot_answers(wanted):
+            paper.take(block)
         if not wanted.continuous:
             paper.idle()
             print(watch.summary(paper.count), file=sys.stderr)
@@ -107,10 +107,10 @@ def ask(engine: Engine, wanted: Wanted, paper: Paper) -> None:
     for spec, _ in wanted.continuous:
         query = there.get(spec.name) or register(engine, spec, wanted.sinks.get(spec.name))
         if query.sink is None:
-            query.subscribe(paper.take)
+            query.subscribe_to_batches(paper.take)
 
 
-def one_shot_answers(wanted: Wanted) -> Iterator[Answer]:
+def one_shot_answers(wanted: Wanted) -> Iterator[Block]:
     """The answers of queries without windows, all at the instant at which they are asked."""
     if not wanted.one_shot:
         return
@@ -118,7 +118,7 @@ def one_shot_answers(wanted: Wanted) -> Iterator[Answer]:
     now = time.time_ns() // 1_000_000
     for spec, query in wanted.one_shot:
         found = PreparedAsk(query, store.dictionary).answer(store.view(), now_ms=now)
-        yield from answers_of(spec.name, found, now)
+        yield Block.of_answers(query, spec.name, list(answers_of(spec.name, found, now)))
 
 
 def how_to_go_on(checkpoint: Path | None) -> str:

@@ -17,13 +17,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyoxigraph import BlankNode, DefaultGraph, Quad
 
 from kelda.engine.answer import Answer
+from kelda.engine.content_kernels import new_in_runs, numbered_rows
 from kelda.engine.decode import decoded
 from kelda.engine.deltas import Ids
 from kelda.engine.sent import Sent
@@ -35,6 +37,7 @@ from kelda.rdf.arrow import TEXT, Terms, column, one_dictionary, what_terms
 from kelda.rdf.arrow_kernels import BLANK, IRI
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.ntriples import ids_of
+from kelda.rdf.numbered_kernels import numbered
 from kelda.words import count
 
 TIME = pa.timestamp("ms", "UTC")
@@ -90,24 +93,48 @@ class Block:
         """The rows of the table, as ids."""
         if self._answers is not None:
             return _rows_of_answers(self.query, self._answers)
-        sent = self._sent.one_by_one()
+        sent = self._sent
         if self.query.form is A.Form.CONSTRUCT:
-            return _constructed(self.query, sent, self._dictionary)
+            return _constructed(self.query, sent.one_by_one(), self._dictionary)
         columns = sent.columns if self.query.form is A.Form.SELECT else columns_of(self.query)
-        return Rows(sent.time, sent.sign, columns, sent.values, self._dictionary)
+        which, time = sent.said
+        return Rows(time, sent.sign[which], columns, sent.values, self._dictionary, which)
+
+    @property
+    def is_columns(self) -> bool:
+        """Whether its answers are still to be made."""
+        return self._answers is None
+
+
+class Cells(NamedTuple):
+    """Columns of ids as numbers (0: none), and the ids of the numbers."""
+
+    numbers: NDArray[np.int32]
+    ids: Ids
+
+    @classmethod
+    def of(cls, values: Ids) -> Cells:
+        numbers, ids = numbered(np.require(values, np.int64, ["C", "W"]).reshape(-1))
+        return cls(numbers.reshape(values.shape), ids)
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a table: `values[:, i]` at `time[i]`, as ids (0: none; of ASK: 0 and 1). Where an answer has
-    several rows, `answer` numbers them from 0."""
+    """Rows of a table: `values[:, which[i]]` at `time[i]`, as ids (0: none; of ASK: 0 and 1). Where an answer
+    has several rows, `answer` numbers them from 0."""
 
     time: Ids
     sign: Ids
     columns: tuple[str, ...]
     values: Ids
     dictionary: Dictionary
+    which: Ids
     answer: Ids | None = None
+    known: Cells | None = None  # if they were numbered already
+
+    def cells(self) -> Cells:
+        """The values, each distinct one once."""
+        return self.known or Cells.of(self.values)
 
     @property
     def answers(self) -> int:
@@ -140,6 +167,7 @@ def table_of(query: A.Query, blocks: Sequence[Block], terms: Terms = "values", s
     rows = [block.rows for block in blocks]
     columns = columns_of(query)
     dictionary = one_dictionary((some.values, some.dictionary) for some in rows)
+    which = _places(rows)
     table: dict[str, Any] = {
         "time": pa.array(_together([some.time for some in rows])).cast(TIME),
         "sign": _signs(_together([some.sign for some in rows])),
@@ -150,10 +178,10 @@ def table_of(query: A.Query, blocks: Sequence[Block], terms: Terms = "values", s
         ids = _together([_column(some, name) for some in rows])
         shown = f"?{name}" if name in ("time", "sign") else name
         if query.form is A.Form.ASK:
-            table[shown] = pa.array(ids.astype(np.bool_))
+            table[shown] = pa.array(ids.astype(np.bool_)[which])
         else:
             type = TEXT if query.form is not A.Form.SELECT else schema and schema.field(shown).type
-            table[shown] = column(ids, dictionary, terms, type)
+            table[shown] = column(ids, dictionary, terms, type, which)
     return pa.table(table)
 
 
@@ -182,9 +210,18 @@ def _numbered(rows: list[Rows]) -> Ids:
     return _together(numbers)
 
 
+def _places(rows: list[Rows]) -> Ids:
+    """Which of the values of all parts is in which row."""
+    places, before = [], 0
+    for some in rows:
+        places.append(some.which + before)
+        before += some.values.shape[1]
+    return _together(places)
+
+
 def _column(rows: Rows, name: str) -> Ids:
     if name not in rows.columns:  # a variable that nothing binds
-        return np.zeros(len(rows.time), np.int64)
+        return np.zeros(rows.values.shape[1], np.int64)
     return rows.values[rows.columns.index(name)]
 
 
@@ -202,7 +239,7 @@ def _rows_of_answers(query: A.Query, answers: Sequence[Answer]) -> Rows:
     dictionary, columns = Dictionary(), columns_of(query)
     if query.form is A.Form.ASK:
         yes = np.array([[bool(answer.boolean) for answer in answers]], np.int64)
-        return Rows(time, sign, columns, yes, dictionary)
+        return Rows(time, sign, columns, yes, dictionary, np.arange(len(time)))
     number: Ids | None = None
     if query.form is A.Form.SELECT:
         rows = [[(answer.bindings or {}).get(name) for name in columns] for answer in answers]
@@ -218,7 +255,8 @@ def _rows_of_answers(query: A.Query, answers: Sequence[Answer]) -> Rows:
     terms = list(dict.fromkeys(term for term in flat if term is not None))
     known = dict(zip(terms, ids_of(terms, dictionary), strict=True))
     ids = np.array([0 if term is None else known[term] for term in flat], np.int64)
-    return Rows(time, sign, columns, ids.reshape(-1, len(columns)).T, dictionary, number)
+    which = np.arange(len(rows))
+    return Rows(time, sign, columns, ids.reshape(-1, len(columns)).T, dictionary, which, number)
 
 
 def _constructed(query: A.Query, sent: Sent, given: Dictionary) -> Rows:
@@ -233,25 +271,28 @@ def _constructed(query: A.Query, sent: Sent, given: Dictionary) -> Rows:
         if isinstance(triple, A.QuadPattern):
             parts[3, :, i] = _filled(triple.graph, sent, own)
     values = parts.reshape(len(columns), -1)
-    dictionary = one_dictionary([(sent.values, given), (own.ids(), own)])
+    numbers, ids = Cells.of(values)
+    dictionary = one_dictionary([(ids, given), (own.ids(), own)])
 
-    nodes = [np.isin(what_terms(ids, dictionary), (IRI, BLANK)) for ids in values]
-    complete = nodes[0] & (what_terms(values[1], dictionary) == IRI) & (values[2] != 0)
+    what = what_terms(ids, dictionary)[numbers]
+    complete = ((what[0] == IRI) | (what[0] == BLANK)) & (what[1] == IRI) & (values[2] != 0)
     if len(columns) > 3:
-        complete &= nodes[3] | ~np.tile([isinstance(t, A.QuadPattern) for t in template], size)
-    solution = np.repeat(np.arange(size), len(template))
+        plain = np.tile([not isinstance(t, A.QuadPattern) for t in template], size)
+        complete &= (what[3] == IRI) | (what[3] == BLANK) | plain
 
-    _, first, group = np.unique(2 * sent.time + (sent.sign > 0), return_index=True, return_inverse=True)
-    answer = first.argsort().argsort()[group][solution]
-    keys = np.vstack([answer, values])[:, complete]
-    order = np.lexsort(keys[::-1])
-    again = np.zeros(len(order), np.bool_)
-    again[1:] = (keys[:, order[1:]] == keys[:, order[:-1]]).all(axis=0)
-    kept = np.sort(order[~again])
-    kept = np.flatnonzero(complete)[kept[np.argsort(keys[0, kept], kind="stable")]]
-    _, number = np.unique(answer[kept], return_inverse=True)
-    which = solution[kept]
-    return Rows(sent.time[which], sent.sign[which], columns, values[:, kept], dictionary, number)
+    # Triples of one answer stand together, in the order in which they were made.
+    answer, _ = numbered_rows(np.array([sent.time, sent.sign]))
+    made = np.flatnonzero(complete)
+    solution = made // max(1, len(template))
+    if (np.diff(answer) < 0).any():
+        order = answer[solution].argsort(kind="stable")
+        made, solution = made[order], solution[order]
+    kept = new_in_runs(answer[solution], values[:, made])
+    made, solution = made[kept], solution[kept]
+    number = np.cumsum(np.diff(answer[solution], prepend=-1) != 0) - 1
+    time, sign, whole = sent.time[solution], sent.sign[solution], np.arange(len(made))
+    cells = Cells(numbers[:, made], ids)
+    return Rows(time, sign, columns, values[:, made], dictionary, whole, number, cells)
 
 
 def _filled(term: A.TermOrVar, sent: Sent, own: Dictionary) -> Ids:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from pyoxigraph import DefaultGraph, NamedNode, Quad, Triple
@@ -168,11 +168,15 @@ class Definition:
         """The graph of all windows that belong to the default graph: their merge."""
         return f"{WINDOW_PREFIX}{self.number}:default"
 
+    def window_graph(self, i: int) -> str:
+        """The graph of a window alone, by its place."""
+        return f"{WINDOW_PREFIX}{self.number}:{i}"
+
     def new_window(self, definition: A.WindowDef, stream: str) -> _Window:
         is_default = definition.name in self.query.dataset.windows
         graph = WindowGraph(
             stream=NamedNode(stream),
-            graph=self.default_graph if is_default else f"{WINDOW_PREFIX}{self.number}:{len(self.windows)}",
+            graph=self.default_graph if is_default else self.window_graph(len(self.windows)),
             # In CQELS-QL a stream is a bag of elements; elsewhere a window is an RDF graph.
             as_rows=self.query.dialect is A.Dialect.CQELS,
         )
@@ -335,7 +339,7 @@ class Definition:
 
     def snapshot(self) -> bytes:
         """What must survive a restart, apart from the query itself and stored graphs."""
-        windows = [(window.name, window.graph, window.state) for window in self.windows]
+        windows = [(w.name, w.graph, w.graph.graph == self.default_graph, w.state) for w in self.windows]
         return wire.encode((windows, self.last, self.was_empty, self.paused, self.due))
 
     def restore(self, data: bytes) -> None:
@@ -345,7 +349,11 @@ class Definition:
         )
         self.forget()
         self.default_triples.clear()
-        self.windows = [self.place(*parts) for parts in windows]
+        self.windows = []
+        for i, (name, graph, is_default, state) in enumerate(windows):
+            # The query may have another number than before, and that one may be somebody else's.
+            own = replace(graph, graph=self.default_graph if is_default else self.window_graph(i))
+            self.windows.append(self.place(name, own, state))
         self.text = None
         for window in self.windows:
             window.put(window.state.content.values(), self.store)

@@ -353,14 +353,27 @@ class Incremental:
             more.append((other, whose | {column(v) for v in self._surely(part, reads)}))
         if not more:
             return self._asked(A.Triples(()), None, "nothing to match")
-        node, bound = more.pop(0)
-        while more:  # next, always one that shares a variable, if there is one
-            mine = set(node.columns)
-            i = next((i for i, (other, _) in enumerate(more) if mine & set(other.columns)), 0)
-            other, other_bound = more.pop(i)
+        # What shares no variable with anything else is joined by itself, before every row of it goes with
+        # every row of the others.
+        node, bound = self._joined(more)
+        while more:
+            other, other_bound = self._joined(more)
             node = self.delta_join(node, other, bound, other_bound)
             bound |= other_bound
         return node
+
+    def _joined(self, parts: list[tuple[Node, frozenset[str]]]) -> tuple[Node, frozenset[str]]:
+        """The join of the first part with all that share a variable with it, or with one that does; they are
+        taken out of the list."""
+        node, bound = parts.pop(0)
+        while True:
+            mine = set(node.columns)
+            i = next((i for i, (other, _) in enumerate(parts) if mine & set(other.columns)), None)
+            if i is None:
+                return node, bound
+            other, other_bound = parts.pop(i)
+            node = self.delta_join(node, other, bound, other_bound)
+            bound |= other_bound
 
     def _surely(self, part: A.Pattern, reads: Where) -> frozenset[A.Var]:
         """The variables that a part binds in every solution."""

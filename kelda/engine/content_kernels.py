@@ -33,6 +33,33 @@ def numbered_rows(values):
 
 
 @njit(cache=True)
+def new_in_runs(run, values):
+    """Of rows in runs, the rows of a run one after another: which are the first in their run to be as they
+    are."""
+    longest, begin = 0, 0
+    for row in range(len(run)):
+        if run[row] != run[begin]:
+            begin = row
+        longest = max(longest, row - begin + 1)
+    slots = 4
+    while slots < 2 * longest:
+        slots *= 2
+    table = np.full(slots, _NONE)
+    new, found, begin = np.empty(len(run), np.int64), 0, 0
+    for row in range(len(run)):
+        if run[row] != run[begin]:
+            begin = row
+        at = np.int64(hash_of_row(values, row) & np.uint64(slots - 1))
+        while table[at] >= begin and not same_row(values, row, table[at]):  # those before are of another run
+            at = (at + 1) & (slots - 1)
+        if table[at] < begin:
+            table[at] = row
+            new[found] = row
+            found += 1
+    return new[:found]
+
+
+@njit(cache=True)
 def stays(time, weight, numbers, held, instants):
     """From when to when rows are there, seen at some instants, in ascending order. At each the content is the
     sum of the first `held` deltas, whose times do not matter, and of the others, in time order, up to the

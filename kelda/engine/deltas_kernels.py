@@ -75,25 +75,46 @@ def net(time, weight, values, kept, total):
 
 
 @njit(cache=True)
-def gone_first(time, weight, gone, new):
-    """The positions of deltas, in time order, with those of one time that take away before those that add;
-    `gone`, `new`: whether these are wanted at all."""
-    order = np.empty(len(time), np.int64)
-    found = 0
+def told(time, values, kept, total, gone, new):
+    """What netted deltas say: rows `kept` of `values`, each as often as the size of its `total` says, and of
+    one time those that go before those that come; `gone`, `new`: whether these are wanted at all. Gives
+    (time, sign, columns)."""
+    many = 0
+    for weight in total:
+        if weight > 0 and new:
+            many += weight
+        elif weight < 0 and gone:
+            many -= weight
+    times, signs = np.empty(many, np.int64), np.empty(many, np.int64)
+    columns = np.empty((values.shape[0], many), np.int64)
+    at = 0
     begin = 0
-    while begin < len(time):
+    while begin < len(kept):
+        now = time[kept[begin]]
         end = begin + 1
-        while end < len(time) and time[end] == time[begin]:
+        while end < len(kept) and time[kept[end]] == now:
             end += 1
-        if gone:
+        for sign in (-1, 1):
+            if not (gone if sign < 0 else new):
+                continue
             for i in range(begin, end):
-                if weight[i] < 0:
-                    order[found] = i
-                    found += 1
-        if new:
-            for i in range(begin, end):
-                if weight[i] > 0:
-                    order[found] = i
-                    found += 1
+                for _ in range(total[i] * sign):
+                    times[at] = now
+                    signs[at] = sign
+                    for c in range(values.shape[0]):
+                        columns[c, at] = values[c, kept[i]]
+                    at += 1
         begin = end
-    return order[:found].copy()
+    return times, signs, columns
+
+
+@njit(cache=True)
+def next_of(instants, times):
+    """For each of some times, which ascend, the first instant that is not before it; there is one."""
+    out = np.empty(len(times), np.int64)
+    k = 0
+    for i in range(len(times)):
+        while instants[k] < times[i]:
+            k += 1
+        out[i] = instants[k]
+    return out

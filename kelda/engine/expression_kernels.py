@@ -41,6 +41,7 @@ _QUOTE, _LESS, _GREATER, _UNDERSCORE = 34, 60, 62, 95
 _INTEGER_LIMIT = 2**57
 _DECIMAL_LIMIT = 10**15
 _WHOLE_LIMIT = 2.0**53  # up to here every whole number is a float64
+_MOST_DIVIDED = 10**17
 _SAFE = 4.0e18  # below 2^62: a product or sum of this estimate is exact in int64
 _MILLISECOND_SHIFT = 9
 _POWERS = 10.0 ** np.arange(33)
@@ -242,7 +243,8 @@ def effective(ids, slots, offsets, arena):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def arithmetic(left, right, op):  # type: ignore[no-untyped-def]
-    """(ids, unsure) of sums, differences and products of inline integers and decimals, exactly."""
+    """(ids, unsure) of what inline integers and decimals give, exactly: of sums, differences and products,
+    and of quotients that come to an end."""
     n = left.shape[0] if left.shape[0] != 1 else right.shape[0]
     step_left, step_right = int(left.shape[0] != 1), int(right.shape[0] != 1)
     out, unsure = np.zeros(n, np.int64), np.zeros(n, np.bool_)
@@ -253,7 +255,7 @@ def arithmetic(left, right, op):  # type: ignore[no-untyped-def]
         kind_a, kind_b = (a >> 58) & 31, (b >> 58) & 31
         decimal = kind_a == DECIMAL or kind_b == DECIMAL
         exact = kind_a in (INTEGER, DECIMAL) and kind_b in (INTEGER, DECIMAL)
-        if a > 0 or b > 0 or not exact or op == DIVIDE:
+        if a > 0 or b > 0 or not exact:
             unsure[i] = True
             continue
         x, y = a << 6 >> 6, b << 6 >> 6
@@ -268,6 +270,25 @@ def arithmetic(left, right, op):  # type: ignore[no-untyped-def]
                 unsure[i] = True
                 continue
             value = x * y
+        elif op == DIVIDE:
+            decimal = True
+            scale = scale_a - scale_b
+            value = abs(x)
+            while y != 0 and value % abs(y) != 0 and value < _MOST_DIVIDED:
+                value *= 10
+                scale += 1
+            if y == 0 or value % abs(y) != 0 or scale < -15:
+                unsure[i] = True
+                continue
+            value //= abs(y)
+            if value != 0 and scale < 0:
+                if float(value) * _WHOLE_POWERS[-scale] > _SAFE:
+                    unsure[i] = True
+                    continue
+                value *= _WHOLE_POWERS[-scale]
+            scale = max(scale, 0)
+            if (x < 0) != (y < 0):
+                value = -value
         else:
             scale = max(scale_a, scale_b)
             up_a, up_b = _WHOLE_POWERS[scale - scale_a], _WHOLE_POWERS[scale - scale_b]

@@ -9,7 +9,7 @@ From ids
     = != < > <= >=      numbers, dateTimes (both with a zone, or both without), booleans, strings of up to
                         seven bytes; = and != also IRIs, blank nodes and longer strings
     IN, NOT IN          as the equalities they stand for
-    + - * and the signs integers and decimals, exactly; with / also doubles, as float64
+    + - * / and signs   integers and decimals, exactly (of quotients, those that end); doubles, as float64
     && || !             of any parts; the right side only for rows that the left side leaves open
     IF COALESCE BOUND sameTerm NOW() isIRI isBlank isLiteral isNumeric, effective boolean values
 All else, and every row above with numbers of other datatypes or in other spellings, overflow, or dates
@@ -171,10 +171,13 @@ def _times(ms: Ids) -> Ids:
 
 
 class _Rows:
-    """The columns that an expression reads."""
+    """The columns that an expression reads, and what its arithmetic gave for them: a part that occurs twice,
+    or that is tried in two ways, is reckoned once."""
 
     def __init__(self, columns: dict[str, Ids], size: int) -> None:
         self.columns, self.size = columns, size
+        self.numbers: dict[_Node, Numbers] = {}
+        self.ids: dict[_Node, Ids] = {}
 
     def column(self, name: str) -> Ids:
         return self.columns[name] if name in self.columns else np.zeros(1, np.int64)
@@ -194,6 +197,11 @@ class _Node(ABC):
 
     def numbers(self, rows: _Rows) -> Numbers:
         """The values as float64, as far as they are numbers that those can be reckoned with."""
+        if self not in rows.numbers:
+            rows.numbers[self] = self._numbers(rows)
+        return rows.numbers[self]
+
+    def _numbers(self, rows: _Rows) -> Numbers:
         found: Numbers = kernels.numbers(self.ids(rows))
         return found
 
@@ -367,6 +375,11 @@ class _Arithmetic(_Term):
         self.asks = self.left.asks or self.right.asks
 
     def ids(self, rows: _Rows) -> Ids:
+        if self not in rows.ids:
+            rows.ids[self] = self._ids(rows)
+        return rows.ids[self]
+
+    def _ids(self, rows: _Rows) -> Ids:
         values, sorts = self.numbers(rows)
         doubles = sorts == kernels.A_DOUBLE
         if not doubles.any():
@@ -378,7 +391,7 @@ class _Arithmetic(_Term):
             found[rest] = self._exactly(rows.take(rest) if found.size == rows.size else rows)
         return found
 
-    def numbers(self, rows: _Rows) -> Numbers:
+    def _numbers(self, rows: _Rows) -> Numbers:
         found: Numbers = kernels.reckon(*self.left.numbers(rows), *self.right.numbers(rows), self.reckoned)
         return found
 

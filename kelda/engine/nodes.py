@@ -168,7 +168,10 @@ class JoinWindows(Node):
         self._since = np.zeros((len(leaves), 0), np.int64)
         self._admitted = np.zeros(0, np.int64)  # in which step each of them was
         self.join = WindowJoin(leaves)
-        self._bring = bring if stored else None
+        # The columns that no window has: terms in these may be known to the store alone.
+        seen = {name for window in windows for name in window.columns}
+        self._foreign = [i for i, name in enumerate(self.join.columns) if name not in seen]
+        self._bring = bring if stored and self._foreign else None
         self.columns = (*self.join.columns, QUERY) if self._routes else self.join.columns
 
     def require(self, condition: Compiled) -> None:
@@ -176,7 +179,7 @@ class JoinWindows(Node):
 
         def holds(found: Deltas) -> NDArray[np.bool_]:
             if self._bring is not None:
-                self._bring(found.values)
+                self._bring(found.values[self._foreign])
             return condition.holds(found)
 
         self.join.conditions.append(holds)
@@ -257,7 +260,7 @@ class JoinWindows(Node):
         else:
             found = self.join.results(step.until, None if self.parameters is None else self._bound)
         if self._bring is not None:
-            self._bring(found.values)
+            self._bring(found.values[self._foreign])
         return found
 
     @property

@@ -14,7 +14,7 @@ from kelda.engine.budget import NO_LIMIT
 from kelda.engine.clock import FOREVER, NEVER
 from kelda.engine.content_kernels import numbered_rows, stays
 from kelda.engine.deltas import Deltas, Ids
-from kelda.engine.deltas_kernels import gone_first
+from kelda.engine.deltas_kernels import net, next_of, told
 from kelda.engine.first_report import EARLY
 from kelda.engine.report import Report, When
 from kelda.engine.sent import Sent
@@ -119,18 +119,17 @@ class Reporter:
         self._reported = int(instants[-1])
         # A delta is told at the first report at or after its time.
         cut = int(pending.time.searchsorted(instants[-1], "right"))
-        told, self._held = pending.split(cut)
+        due, self._held = pending.split(cut)
         if cut and len(instants) == 1:
-            told = Deltas(self.columns, np.full(cut, instants[0]), told.weight, told.values)
+            due = Deltas(self.columns, np.full(cut, instants[0]), due.weight, due.values)
         elif cut:
-            at = instants[instants.searchsorted(told.time)]
-            told = Deltas(self.columns, at, told.weight, told.values)
-        return self._tell(told, instants)
+            due = Deltas(self.columns, next_of(instants, due.time), due.weight, due.values)
+        return self._tell(due, instants)
 
     def _tell(self, moved: Deltas, instants: Ids) -> Sent:
         if self.output is Output.RSTREAM:
             return self._whole(moved.consolidated(), instants)
-        return self._differences(moved.consolidated())
+        return self._differences(moved)
 
     # -------------------------------------------------------------------- when
 
@@ -193,16 +192,17 @@ class Reporter:
 
     # -------------------------------------------------------------------- what
 
-    def _differences(self, deltas: Deltas) -> Sent:
-        if not len(deltas):
+    def _differences(self, moved: Deltas) -> Sent:
+        """What is gone and what is new at each instant: in this order, each row as often as it is."""
+        if not len(moved):
             return Sent.nothing(self.columns)
-        # What is gone comes before what is new, within one instant.
-        order = gone_first(
-            deltas.time, deltas.weight, self.output is not Output.ISTREAM, self.output is not Output.DSTREAM
-        )
-        values, weight = deltas.values.take(order, axis=1), deltas.weight[order]
-        self.budget.check(8 * int(np.abs(weight).sum()) * (len(self.columns) + 2))
-        return repeated(self.columns, deltas.time[order], weight, values)
+        values = np.ascontiguousarray(moved.values)
+        kept, total = np.empty(len(moved), np.int64), np.empty(len(moved), np.int64)
+        found = net(moved.time, moved.weight, values, kept, total)
+        kept, total = kept[:found], total[:found]
+        self.budget.check(8 * int(np.abs(total).sum()) * (len(self.columns) + 2))
+        gone, new = self.output is not Output.ISTREAM, self.output is not Output.DSTREAM
+        return Sent(self.columns, *told(moved.time, values, kept, total, gone, new))
 
     def _whole(self, deltas: Deltas, instants: Ids) -> Sent:
         held = len(self._content)
@@ -260,9 +260,9 @@ class SharedReporter(Reporter):
         return None
 
     def step(self, deltas: Deltas, until: int) -> Sent:
-        deltas = deltas.consolidated()
         if not self._quiet and not self.stored_changed and not len(self._held):
             return self._each(self._differences(deltas))
+        deltas = deltas.consolidated()
         each = self._each(Sent(self.columns, deltas.time, deltas.weight, deltas.values))
         deltas = Deltas(self.columns, each.time, each.sign, each.values)
         numbers = np.fromiter(self._quiet, np.int64, len(self._quiet))
@@ -285,7 +285,7 @@ class SharedReporter(Reporter):
         time = np.maximum(pending.time[told], told_at[told])
         order = np.argsort(time, kind="stable")
         moved = Deltas(self.columns, time, pending.weight[told], pending.values[:, told]).select(order)
-        return self._differences(moved.consolidated())
+        return self._differences(moved)
 
     def _each(self, sent: Sent) -> Sent:
         """Each row once for every query that is told it."""

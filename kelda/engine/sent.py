@@ -59,15 +59,19 @@ class Sent:
         """Every solution by itself, each time that it is sent; in time order."""
         if self.last is None:
             return self
+        which, time = self.said
+        return Sent(self.columns, time, self.sign[which], self.values.take(which, axis=1))
+
+    @property
+    def said(self) -> tuple[Ids, Ids]:
+        """(which row, when) of all that is sent, one by one; in time order."""
+        if self.last is None:
+            return np.arange(len(self.time)), self.time
         assert self.reports is not None
         which, where = one_by_one(*self._places(), len(self.reports))
-        values = self.values.take(which, axis=1)
-        return Sent(self.columns, self.reports[where], self.sign[which], values)
+        return which, self.reports[where]
 
     @property
     def times(self) -> Ids:
         """The time of each that is sent."""
-        if self.last is None:
-            return self.time
-        assert self.reports is not None
-        return self.reports[one_by_one(*self._places(), len(self.reports))[1]]
+        return self.said[1]

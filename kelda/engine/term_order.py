@@ -12,6 +12,7 @@ from enum import IntEnum
 import numpy as np
 from pyoxigraph import DefaultGraph, Literal, NamedNode
 
+from kelda.engine.deltas import Ids
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.exact import Value
 from kelda.rdf.sort_text import sort_text
@@ -48,9 +49,13 @@ class TermOrder:
         new = [id for id in dict.fromkeys(ids) if (id, aspect) not in self._places]
         if len(self._places) + len(new) > _MOST_REMEMBERED:
             self._places.clear()
-        for id, term in zip(new, self._dictionary.terms(np.array(new, np.int64)), strict=True):
-            known = None if isinstance(term, DefaultGraph) else term
-            self._places[id, aspect] = sort_text(_aspect(known, aspect))
+        for id, place in zip(new, self.places(np.array(new, np.int64), aspect), strict=True):
+            self._places[id, aspect] = place
+
+    def places(self, ids: Ids, aspect: Aspect) -> list[Place]:
+        """The places of terms, which are not remembered."""
+        known = (None if isinstance(t, DefaultGraph) else t for t in self._dictionary.terms(ids))
+        return [sort_text(_aspect(term, aspect)) for term in known]
 
 
 def _aspect(term: Value | None, aspect: Aspect) -> Value | None:

@@ -115,6 +115,7 @@ class _Index:
 SAMPLE = 256  # rows of a leaf that are looked at to choose an order
 _NO_BOUNDS = np.zeros(0, np.int64)
 LEAST_ROWS, LEAST_RESULTS = 64, 64  # that there is room for from the beginning
+MANY_RESULTS = 64 * LEAST_RESULTS  # up to here, room is not given back
 
 
 class WindowJoin:
@@ -329,7 +330,7 @@ class WindowJoin:
     def _keep(self, count: int, until: int) -> None:
         """So many results stand on beyond `until`."""
         self.standing, self._told = count, until
-        if len(self._start) > 64 * LEAST_RESULTS and len(self._start) > 8 * count:
+        if len(self._start) > MANY_RESULTS and len(self._start) > 8 * count:
             self._room_for_results(len(self._start) // 4)
 
     def _room_for_results(self, room: int) -> None:
@@ -360,7 +361,9 @@ class WindowJoin:
             self._take_in(found)
             if not stopped:
                 return
-            if 2 * self.standing >= len(self._start) or found == self.standing:
+            # With conditions, few may stand of many that are found: these come in large pieces.
+            small = len(self._start) < MANY_RESULTS
+            if small or 2 * self.standing >= len(self._start) or found == self.standing:
                 size = self._start.nbytes + self._rows.nbytes + self._sent.nbytes
                 self.budget.check(2 * size)  # while the old ones are copied, both are there
                 self._room_for_results(2 * len(self._start))
@@ -429,14 +432,15 @@ class WindowJoin:
         return [(place, len(self.leaves), before + i) for i, place in enumerate(_fixed(self.leaves[leaf]))]
 
     def _expected(self, leaf: int, homes: dict[str, tuple[int, int]]) -> tuple[bool, float, int]:
-        """How many rows of `leaf` a probe is expected to find; an unconnected leaf comes last."""
+        """Whether every row of `leaf` goes with every result so far, and how many rows a probe is expected to
+        find. Such a leaf comes last, unless it is a single row."""
         keys = [c for c, name in enumerate(self.leaves[leaf].columns) if name in homes]
         if (facts := self.leaves[leaf].facts) is not None:
             known = {self.leaves[leaf].places[c] for c in keys} | facts.fixed.keys()
             matches = self._alive[leaf]
             for place in known:
                 matches /= facts.tables.keys(facts.table, place)
-            return not known, matches, leaf  # a constant is as good as a shared variable
+            return not keys and matches > 1, matches, leaf
         return not keys, self._alive[leaf] * self._repetition(leaf, keys), leaf
 
     def _repetition(self, leaf: int, keys: list[int]) -> float:

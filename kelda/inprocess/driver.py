@@ -16,17 +16,19 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from kelda.engine.block import Block
 from kelda.engine.clock import FOREVER
+from kelda.engine.columnar import Columnar
 from kelda.engine.oneshot import Result
 from kelda.engine.stopped import Stopped
 from kelda.errors import UsageError
 from kelda.inprocess.live import Live
 from kelda.inprocess.log import BatchLog, Begun, Log, NoLog, offsets_of
+from kelda.io.elements import Events
 from kelda.io.job import StreamSource
 from kelda.io.private import make_private
 from kelda.io.sources import PushReader, Reader, open_reader, push_reader
@@ -34,7 +36,6 @@ from kelda.io.sources.arriving import Arriving, arrivals
 from kelda.io.sources.fed import FedReader
 from kelda.io.sources.together import Offsets, Together, key_of
 from kelda.lang import algebra as A
-from kelda.rdf.event import Event
 from kelda.rdf.framing import RECORDS
 from kelda.rdf.skim import Skimmer
 from kelda.shards.catalog import AddStream, DropStream, GraphOp, Op
@@ -46,7 +47,7 @@ from kelda.shards.levels import Levels
 from kelda.shards.setup import Setup
 from kelda.shards.shard import Shard
 from kelda.shards.snapshots import DEFAULT_KEEP, Keep
-from kelda.shards.storing import Storing, opened
+from kelda.shards.storing import Storing
 from kelda.store.moments import seen_by
 
 SETTLED = 60.0  # seconds that an update is waited for
@@ -79,6 +80,7 @@ class InProcessDriver:
         self._batch, self._at = -1, Offsets()
         self._read = -1  # the last batch that was read from sources
         self._updated = False  # stored graphs were changed since the last batch, which is to be told with one
+        self._taking = False  # a batch; it stays so if that has failed
         self._starting = True
         self._piece_records = min(RECORDS, max(1, batch_events))
         self._streams = Together(self._open, self._piece_records)
@@ -123,8 +125,7 @@ class InProcessDriver:
         begun = self._log.begun(state)
         catalog.refresh().check(state.version if begun is None else begun.version)  # type: ignore[attr-defined]
         assert self._storing is not None
-        store = opened(self.folder, state.batch)
-        self._storing.take_up(state.batch, store)
+        store = self._storing.take_up(state.batch)
         self._storing.check(state.stored)
         self.levels = Levels.stand_up(
             0, self.setup, catalog, state.batch, state.memory, state.segments, store
@@ -233,7 +234,7 @@ class InProcessDriver:
 
     # -------------------------------------------------------------------- pushing
 
-    def push(self, iri: str, events: Sequence[Event]) -> None:
+    def push(self, iri: str, events: Events) -> None:
         """Take events, in order. Those without a time get that of their arrival, and are complete at once."""
         number = self.deployment.planner.declared.number(iri)
         if number in self.pushed:
@@ -266,7 +267,7 @@ class InProcessDriver:
         self._refuse_unless_pushed(number)
         return self._direct[iri]
 
-    def _spool(self, reader: PushReader, events: Sequence[Event]) -> None:
+    def _spool(self, reader: PushReader, events: Events) -> None:
         self._raise_failure()
         self._arriving.push(reader, events, self.deployment.registrations.horizon)
         self._wake.set()
@@ -320,10 +321,8 @@ class InProcessDriver:
         figures.batch, figures.batches = self._batch, figures.batches + 1
         figures.answers += sum(map(len, blocks))
         sinks = deployment.outlets.sinks
-        if sinks:
-            for block in blocks:
-                if block.name in sinks:
-                    sinks[block.name].write(self._batch, block.answers())
+        for name, mine in _by_query(blocks, sinks).items():
+            sinks[name].write(self._batch, Columnar(mine))
         if feeds:
             self._feed(blocks)
         self._deliver([block for block in blocks if block.name not in sinks] if sinks else blocks)
@@ -334,7 +333,7 @@ class InProcessDriver:
         for name in deployment.outlets.feeds:
             evaluator = self.levels.shards[deployment.planner.levels[name]].evaluator
             ended = all(clock.ended for clock in evaluator.clock.streams.values())
-            answers = [answer for block in blocks if block.name == name for answer in block.answers()]
+            answers = Columnar([block for block in blocks if block.name == name])
             deployment.outlets.feed(name, self._batch, answers, FOREVER if ended else evaluator.now)
         self._wake.set()
 
@@ -372,13 +371,26 @@ class InProcessDriver:
             begin = offsets_of(self._streams.begun(self._at))
             if end == begin and not self._updated:
                 return False
-            begun = Begun(self._batch + 1, begin, end, self.deployment.catalog.version)
-            self._log.begin(begun)
-            self._updated = False
-            self._carry_out(begun)
+            self._take_batch(begin, end)
             self._done.notify_all()
         self._after()
         return True
+
+    def _take_batch(self, begin: Offsets, end: Offsets) -> None:
+        begun = Begun(self._batch + 1, begin, end, self.deployment.catalog.version)
+        self._taking = True
+        self._log.begin(begun)
+        self._updated = False
+        self._carry_out(begun)
+        self._taking = False
+
+    def _make_updates_last(self) -> None:
+        """What was loaded and updated since the last batch ends in the files of the store, not only in the
+        catalog: whoever comes next need not carry it out again."""
+        with self.lock:
+            if self._updated and self._failure is None and not (self._closed or self._taking):
+                begin = offsets_of(self._streams.begun(self._at))
+                self._take_batch(begin, begin)
 
     def _carry_out(self, begun: Begun) -> None:
         """Take a batch, hand out its answers, and commit it."""
@@ -483,15 +495,23 @@ class InProcessDriver:
         self._wake.set()
         if thread is not None and thread is not threading.current_thread():
             thread.join()
-        self.close()
+        try:
+            # Who was never started does not open sinks for it: they may not be there.
+            if thread is not None or not any(query.sink for query in self.deployment.registered.values()):
+                self._make_updates_last()
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Let go of the checkpoint and all files."""
         with self.lock:
             self._closed = True
             self._streams.close()
+            self._log.close()
             if self._storing is not None:
                 self._storing.close()
+                if self._failure is None and not (self._updated or self._taking):
+                    self._storing.keep_image(self.levels.store)
             self.deployment.close()
             if not self._lasts:
                 shutil.rmtree(self.folder, ignore_errors=True)
@@ -514,6 +534,15 @@ class InProcessDriver:
         with self.lock:
             counts = [Counter(shard.evaluator.nbytes) for shard in self.levels.shards]
             return dict(sum(counts, Counter()))
+
+
+def _by_query(blocks: Sequence[Block], names: Collection[str]) -> dict[str, list[Block]]:
+    """The blocks of some queries."""
+    found: dict[str, list[Block]] = {}
+    for block in blocks if names else ():
+        if block.name in names:
+            found.setdefault(block.name, []).append(block)
+    return found
 
 
 def _unused_folder() -> Path:

@@ -1,6 +1,7 @@
 """What makes a batch last in this process: a record before it, and the state behind it, in the checkpoint.
 
-    begun          which batch is being taken: where it begins and ends in each stream, and which queries hold
+    begun          a line for each batch, the last of the one that is being taken: where it begins and ends
+                   in each stream, and which queries hold. When it is long, it begins anew
     state/N.kept   what the shard keeps behind batch N. That it is there is the commit of the batch
 
 A batch that was begun and not committed is taken again, with the same elements and queries; sinks know it. A
@@ -12,13 +13,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import xxhash
 import zstandard
 
-from kelda.durable import replace_file
+from kelda.durable import replace_file, write_all
 from kelda.errors import CheckpointError
 from kelda.io.sinks.content import Held, has
 from kelda.io.sources.together import Offsets
@@ -27,6 +30,7 @@ from kelda.rdf import wire
 from kelda.shards.shard import Outcome
 
 MOST_FILES = 64  # of state; then one is written that has all
+MOST_BYTES = 1 << 18  # of lines about batches that were begun
 
 
 @wire.plain
@@ -77,6 +81,8 @@ class BatchLog:
 
     def __init__(self, folder: Path) -> None:
         self._begun, self._folder = folder / "begun", folder / "state"
+        self._lines: int | None = None  # the file of them, that we have begun, and its size
+        self._size = 0
         with writing(self._folder):
             self._folder.mkdir(exist_ok=True)
         self._where: dict[int, Path] = {}  # the file of each segment that is needed
@@ -120,7 +126,7 @@ class BatchLog:
                 raise self._missing(self._begun)
             return None
         with reading(self._begun):
-            told = json.loads(self._begun.read_text("utf-8"))
+            told = json.loads(_last_line(self._begun.read_bytes()))
             begun = Begun(int(told["batch"]), dict(told["begin"]), dict(told["end"]), int(told["version"]))
         if begun.batch < state.batch:
             raise CheckpointError(f"{self._begun} is older than {self._path(state.batch)}; {RESTORE}")
@@ -144,7 +150,16 @@ class BatchLog:
     def begin(self, begun: Begun) -> None:
         """A batch is about to be taken."""
         told = {"batch": begun.batch, "begin": begun.begin, "end": begun.end, "version": begun.version}
-        replace_file(self._begun, json.dumps(told).encode())
+        line = _line(json.dumps(told).encode())
+        if self._lines is None or self._size > MOST_BYTES:
+            self.close()
+            replace_file(self._begun, line)
+            self._lines, self._size = os.open(self._begun, os.O_WRONLY | os.O_CLOEXEC), 0
+        else:
+            with writing(self._begun):
+                write_all(self._lines, line, self._size)
+                os.fsync(self._lines)
+        self._size += len(line)
 
     def commit(self, begun: Begun, outcome: Outcome, stored: int) -> None:
         """It was taken, and its answers with it; `stored` is the last batch in the files of the store."""
@@ -171,6 +186,12 @@ class BatchLog:
             self._forget(self._files)
             self._files = []
         self._files.append(path)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        if self._lines is not None:
+            os.close(self._lines)
+            self._lines = None
 
     def _needed(self) -> dict[int, tuple[int, bytes]]:
         """All segments that are needed, from the files they lie in."""
@@ -212,8 +233,26 @@ class NoLog:
     def commit(self, begun: Begun, outcome: Outcome, stored: int) -> None:
         """Nothing lasts."""
 
+    def close(self) -> None:
+        """There are no files."""
+
 
 Log = BatchLog | NoLog
+
+
+def _line(told: bytes) -> bytes:
+    """With a checksum before it."""
+    return xxhash.xxh3_64_hexdigest(told).encode() + b" " + told + b"\n"
+
+
+def _last_line(data: bytes) -> bytes:
+    """The last that is whole: behind it, one that somebody was writing who died may be in part."""
+    lines = [line for line in data.split(b"\n") if line]
+    for line in lines[:-3:-1]:
+        check, _, told = line.partition(b" ")
+        if xxhash.xxh3_64_hexdigest(told).encode() == check:
+            return told
+    raise ValueError("no line of it is whole")
 
 
 def offsets_of(at: Mapping[str, dict[str, object]]) -> Offsets:

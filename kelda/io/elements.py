@@ -8,6 +8,7 @@ is lost on the way, its graph names and which triples belong together included.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -47,10 +48,42 @@ def columns_of(events: Sequence[Event], dictionary: Dictionary) -> Columns:
     return Columns(s, p, o, g, time, np.repeat(np.arange(len(events)), sizes))
 
 
-def pack(events: Sequence[Event]) -> bytes:
-    """Events as bytes."""
-    dictionary = Dictionary()
-    columns = columns_of(events, dictionary)
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """Events that an application pushes, as columns, and what knows their terms. Each says something; the
+    time of one that does not say when is NO_TIME."""
+
+    columns: Columns
+    dictionary: Dictionary
+    events: int
+
+    def __len__(self) -> int:
+        return self.events
+
+    @property
+    def times(self) -> Ids:
+        """Of each event."""
+        return self.columns.time[self._heads]
+
+    def at(self, times: Ids) -> Pushed:
+        """The same events with other times."""
+        return replace(self, columns=self.columns._replace(time=times[self.columns.event]))
+
+    @property
+    def _heads(self) -> Ids:
+        return np.flatnonzero(np.diff(self.columns.event, prepend=-1))
+
+
+Events = Sequence[Event] | Pushed
+
+
+def pack(events: Events) -> bytes:
+    """Events, which all have a time, as bytes."""
+    if isinstance(events, Pushed):
+        columns, dictionary = events.columns, events.dictionary
+    else:
+        dictionary = Dictionary()
+        columns = columns_of(events, dictionary)
     return wire.encode((tuple(columns), dictionary.entries()))
 
 

@@ -11,22 +11,29 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
 
-from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
+from pyoxigraph import Literal, NamedNode, Quad, Triple
 
 from kelda.engine.answer import Answer, Value
+from kelda.engine.columnar import blocks_in
 from kelda.engine.report import output_of
 from kelda.errors import UsageError
+from kelda.io import written
+from kelda.io.spelling import bare
+from kelda.io.spelling import exact as exact_term
+from kelda.io.written_kernels import INSTANT, TIME
 from kelda.lang import algebra as A
 from kelda.lang.scope import selected
 from kelda.rdf.framings.eventtime import TIME_PREDICATES, to_ms
-from kelda.rdf.times import ms_to_literal
+from kelda.rdf.ids import encode
+from kelda.rdf.times import XSD, ms_to_literal
 
 TIME_PREDICATE = TIME_PREDICATES[0]  # what a reader looks for first when nobody names a predicate
 
 Cell = Value | bool | tuple[Triple | Quad, ...]
+Bytes = bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,27 +76,17 @@ def plain(value: Cell) -> str:
             return "true" if value else "false"
         case tuple():
             return "\n".join(f"{t} ." for t in value)
-        case Triple():
-            return str(value)
-        case BlankNode():
-            return f"_:{value.value}"
-    return value.value
+    return bare(value)
 
 
 def exact(value: Cell) -> str:
-    """The N-Triples text of a value, of which the term can be made again.
-
-    >>> exact(Literal("chat", language="fr"))
-    '"chat"@fr'
-    """
+    """The N-Triples text of a value."""
     match value:
         case bool():
             return "true" if value else "false"
         case tuple():
             return "".join(f"{t} .\n" for t in value)
-        case Triple():
-            return f"<<( {value} )>>"
-    return str(value)
+    return exact_term(value)
 
 
 # ---------------------------------------------------------------------------------- formats
@@ -106,13 +103,19 @@ class Format(Protocol):
         """What a file begins with."""
         ...
 
-    def body(self, answers: Sequence[Answer]) -> bytes:
+    def body(self, answers: Sequence[Answer]) -> Bytes:
         """The answers, to be put behind what is there."""
         ...
 
 
-def columns_in(answers: Iterable[Answer]) -> tuple[str, ...]:
+def _together(parts: Sequence[Bytes]) -> Bytes:
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def columns_in(answers: Sequence[Answer]) -> tuple[str, ...]:
     """The columns that these answers fill, in order of appearance."""
+    if (blocks := blocks_in(answers)) is not None:
+        return tuple(dict.fromkeys(name for block in blocks for name in written.bound(block)))
     return tuple(dict.fromkeys(name for answer in answers for name in cells_of(answer)))
 
 
@@ -135,8 +138,17 @@ class Ndjson:
     def head(self) -> bytes:
         return b""
 
-    def body(self, answers: Sequence[Answer]) -> bytes:
+    def body(self, answers: Sequence[Answer]) -> Bytes:
+        if (blocks := blocks_in(answers)) is not None:
+            return _together([written.json_lines(block) for block in blocks])
         return "".join([answer.to_json() + "\n" for answer in answers]).encode()
+
+
+def json_array(answers: Sequence[Answer]) -> Bytes:
+    """The answers as they stand in an array, each behind a comma and on a line of its own."""
+    if (blocks := blocks_in(answers)) is not None:
+        return _together([written.json_lines(block, before=",\n", after="") for block in blocks])
+    return "".join([",\n" + answer.to_json() for answer in answers]).encode()
 
 
 CSV_FIXED = ("query", "time", "sign")
@@ -160,9 +172,12 @@ class Csv:
     def head(self) -> bytes:
         return self._text([[*CSV_FIXED, *(self.columns or ())]])
 
-    def body(self, answers: Sequence[Answer]) -> bytes:
+    def body(self, answers: Sequence[Answer]) -> Bytes:
         columns = self.columns or ()
         check_columns(columns, answers)
+        blocks = blocks_in(answers)
+        if blocks is not None and all(block.query.form is not A.Form.CONSTRUCT for block in blocks):
+            return _together([written.csv_rows(block, columns) for block in blocks])
         return self._text(csv_row(answer, columns) for answer in answers)
 
     @staticmethod
@@ -187,12 +202,26 @@ class Parquet:
     def head(self) -> bytes:
         return b""
 
-    def body(self, answers: Sequence[Answer]) -> bytes:
+    def body(self, answers: Sequence[Answer]) -> Bytes:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         columns = self.columns or ()
         check_columns(columns, answers)
+        blocks = blocks_in(answers)
+        if blocks is not None:
+            tables = [written.parquet_table(block, columns) for block in blocks]
+            table = pa.concat_tables(tables)
+        else:
+            table = self._table(answers, columns)
+        out = io.BytesIO()
+        # Without Arrow's own schema: a column is a string column to readers, however it was written.
+        pq.write_table(table, out, compression="zstd", store_schema=False, write_statistics=["time"])
+        return out.getbuffer()
+
+    def _table(self, answers: Sequence[Answer], columns: tuple[str, ...]) -> Any:
+        import pyarrow as pa
+
         cells = [cells_of(answer) for answer in answers]
         texts: dict[Cell, str] = {}  # terms come again and again
         table: dict[str, object] = {
@@ -208,27 +237,52 @@ class Parquet:
             for value in values:
                 if value is not None and value not in texts:
                     texts[value] = exact(value)
-            name = f"?{column}" if column in ("time", "sign") else column
-            table[name] = pa.array([None if v is None else texts[v] for v in values], pa.string())
-        out = io.BytesIO()
-        pq.write_table(pa.table(table), out, compression="zstd")
-        return out.getvalue()
+            texts_of = [None if v is None else texts[v] for v in values]
+            table[written.shown(column)] = pa.array(texts_of, pa.string())
+        return pa.table(table)
 
 
-class NQuads:
+class _Events:
+    """Answers as events: what N-Quads and RDF Messages have in common."""
+
+    def __init__(self, *, sign: str = "+", time_predicate: str = TIME_PREDICATE) -> None:
+        self._sign, self._predicate = sign, NamedNode(time_predicate)
+
+    def _of_columns(self, answers: Sequence[Answer]) -> Bytes | None:
+        """Answers that are columns, if nothing about them is to be refused."""
+        predicate, found = encode(self._predicate), []
+        for block in blocks_in(answers) or ():
+            texts = written.events(
+                block, self._sign, predicate, self._time(block.name), **self._more(block.name)
+            )
+            if texts is None:
+                return None
+            found.append(texts)
+        return _together(found) if found else None
+
+    def _time(self, query: str) -> written.Lead:
+        """The line that says the time of an answer."""
+        iri = f"<{event_iri(query, '')}"
+        said = f'"^^<{XSD}dateTime> .\n'
+        return written.lead(iri, TIME, f'> {self._predicate} "', INSTANT, said)
+
+    def _more(self, query: str) -> dict[str, Any]:
+        return {}
+
+
+class NQuads(_Events):
     """Standard N-Quads. The triples of an answer are a named graph, and its time is said of that graph. What
     the query itself puts into a graph stands in that one; the time of the answer is then not said of it."""
 
     suffix = ".nq"
     columns: tuple[str, ...] | None = ()
 
-    def __init__(self, *, sign: str = "+", time_predicate: str = TIME_PREDICATE) -> None:
-        self._sign, self._predicate = sign, NamedNode(time_predicate)
-
     def head(self) -> bytes:
         return b""
 
-    def body(self, answers: Sequence[Answer]) -> bytes:
+    def body(self, answers: Sequence[Answer]) -> Bytes:
+        if (found := self._of_columns(answers)) is not None:
+            return found
         lines: list[str] = []
         for answer in answers:
             triples = event_of(answer, self._sign, self._predicate)
@@ -237,21 +291,23 @@ class NQuads:
             lines += [f"{t} .\n" if isinstance(t, Quad) else f"{t} {graph} .\n" for t in triples]
         return "".join(lines).encode()
 
+    def _more(self, query: str) -> dict[str, Any]:
+        return {"graph": written.lead(f" <{event_iri(query, '')}", TIME, ">")}
 
-class Messages:
+
+class Messages(_Events):
     """RDF Messages in N-Triples (N-Quads, where the query puts triples into graphs): an answer is a message,
     the first triple of it says its time."""
 
     suffix = ".messages"
     columns: tuple[str, ...] | None = ()
 
-    def __init__(self, *, sign: str = "+", time_predicate: str = TIME_PREDICATE) -> None:
-        self._sign, self._predicate = sign, NamedNode(time_predicate)
-
     def head(self) -> bytes:
         return b'VERSION "1.2-messages"\n'
 
-    def body(self, answers: Sequence[Answer]) -> bytes:
+    def body(self, answers: Sequence[Answer]) -> Bytes:
+        if (found := self._of_columns(answers)) is not None:
+            return found
         lines: list[str] = []
         for answer in answers:
             triples = event_of(answer, self._sign, self._predicate)
@@ -260,11 +316,14 @@ class Messages:
             lines.append("MESSAGE\n")
         return "".join(lines).encode()
 
+    def _more(self, query: str) -> dict[str, Any]:
+        return {"tail": "MESSAGE\n"}
+
 
 # ----------------------------------------------------------------------- answers as events
 
 
-def event_iri(query: str, time: int) -> str:
+def event_iri(query: str, time: int | str) -> str:
     """The name of what a query said at an instant.
 
     >>> event_iri("http://ex/jam", 1500)

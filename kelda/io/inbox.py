@@ -10,10 +10,11 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from kelda.engine.answer import Answer
 from kelda.engine.block import Block, table_of
+from kelda.engine.columnar import Columnar, last_time
 from kelda.engine.stopped import Stopped
 from kelda.errors import QueryStopped
 from kelda.io.formats import shape_of
@@ -23,6 +24,14 @@ from kelda.lang import algebra as A
 from kelda.rdf.arrow import Terms
 
 Callback = Callable[[Answer], None]
+Taker = Callable[[Block], None]
+
+
+class Readers(NamedTuple):
+    """Who is told of answers as they come: of each, or of a block of them at once."""
+
+    callbacks: tuple[Callback, ...] = ()
+    takers: tuple[Taker, ...] = ()
 
 
 class Inbox:
@@ -37,7 +46,7 @@ class Inbox:
         self._blocks: deque[Block] = deque()
         self._answers: deque[Answer] = deque()  # of the block that is being read
         self._unread = 0
-        self._callbacks: tuple[Callback, ...] = ()  # replaced, never changed: who calls them has a whole one
+        self._readers = Readers()  # replaced, never changed: who calls them has a whole one
         self._over = False  # nothing will come any more
         self._sleepers: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
@@ -115,7 +124,17 @@ class Inbox:
     def subscribe(self, callback: Callback) -> None:
         """Call `callback` with each further answer, instead of keeping it for `results()`."""
         with self._lock:
-            self._callbacks = (*self._callbacks, callback)
+            self._readers = self._readers._replace(callbacks=(*self._readers.callbacks, callback))
+
+    def subscribe_to_batches(self, callback: Taker) -> None:
+        """Call `callback` with all further answers of a batch at once, as `batches()` has them."""
+        with self._lock:
+            self._readers = self._readers._replace(takers=(*self._readers.takers, callback))
+
+    @property
+    def _is_told(self) -> bool:
+        """Whether answers go to callbacks."""
+        return any(self._readers)
 
     async def __aiter__(self) -> AsyncIterator[Answer]:
         """Answers as they come, until the query or its engine is stopped; raises its `error` if it fails."""
@@ -161,15 +180,22 @@ class Inbox:
                 if not loop.is_closed():
                     loop.call_soon_threadsafe(woken.set)
 
-    def _call(self, callbacks: tuple[Callback, ...], answer: Answer) -> None:
-        """Tell callbacks of an answer, unless one has failed before."""
-        for callback in callbacks:
-            if self._error is not None:
-                return
-            try:
-                callback(answer)
-            except Exception as error:  # noqa: BLE001 - a callback may raise anything
-                self._fail(Stopped.by(error, answer.time, "its callback raised "))
+    def _tell(self, readers: Readers, block: Block) -> None:
+        """Tell callbacks of answers, unless one has failed before."""
+        for taker in readers.takers:
+            self._call(taker, block)
+        for answer in block.answers() if readers.callbacks else ():
+            for callback in readers.callbacks:
+                self._call(callback, answer)
+
+    def _call(self, callback: Callable[[Any], None], said: Answer | Block) -> None:
+        if self._error is not None:
+            return
+        try:
+            callback(said)
+        except Exception as error:  # noqa: BLE001 - a callback may raise anything
+            time = said.time if isinstance(said, Answer) else last_time(Columnar([said]))
+            self._fail(Stopped.by(error, time or 0, "its callback raised "))
 
     def _fail(self, why: Stopped) -> None:
         """The query is not to go on."""

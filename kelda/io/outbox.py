@@ -12,14 +12,14 @@ import threading
 from collections import deque
 
 from kelda.engine.block import Block
-from kelda.io.inbox import Callback, Inbox
+from kelda.io.inbox import Inbox, Readers
 
 
 class Outbox:
     """What callbacks are still to be told."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Inbox, tuple[Callback, ...], Block]] = deque()
+        self._waiting: deque[tuple[Inbox, Readers, Block]] = deque()
         self._answers = 0
         self._lock = threading.Lock()
         self._delivering = False
@@ -30,7 +30,7 @@ class Outbox:
     def put(self, query: Inbox, block: Block) -> None:
         """Tell the callbacks that the query has now of some answers, at the next `deliver`."""
         with self._lock:
-            self._waiting.append((query, query._callbacks, block))
+            self._waiting.append((query, query._readers, block))
             self._answers += len(block)
 
     def deliver(self) -> None:
@@ -46,9 +46,8 @@ class Outbox:
                     return
                 self._delivering = mine = True
             while (next_one := self._next()) is not None:
-                query, callbacks, block = next_one
-                for answer in block.answers():
-                    query._call(callbacks, answer)
+                query, readers, block = next_one
+                query._tell(readers, block)
                 with self._lock:
                     self._answers -= len(block)
         except BaseException:  # stopped in the middle, by Ctrl-C: the rest is for who delivers next
@@ -56,7 +55,7 @@ class Outbox:
                 self._delivering = False
             raise
 
-    def _next(self) -> tuple[Inbox, tuple[Callback, ...], Block] | None:
+    def _next(self) -> tuple[Inbox, Readers, Block] | None:
         with self._lock:  # nobody may put something and find it delivering when it has just stopped
             if self._waiting:
                 return self._waiting.popleft()

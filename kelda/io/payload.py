@@ -30,6 +30,7 @@ from pyoxigraph import parse as parse_rdf
 from kelda.errors import InputError, QueryError, UsageError
 from kelda.lang.params import term_of
 from kelda.rdf.event import Event, Reject
+from kelda.rdf.framings.mapping import TableMapping
 from kelda.rdf.times import Time, to_ms
 
 OneEvent: TypeAlias = str | bytes | Triple | Quad | Iterable[Any]
@@ -279,15 +280,15 @@ class _Reader:
                 format=format,
                 time_predicate=self.time_predicate,
                 mapping=mapping,
-                on_reject=_not_taken,
+                on_reject=not_taken,
                 name=self.name,
             )
         )
 
     def _is_table(self) -> bool:
-        return self._ready().framing.name in ("csv", "json")
+        return self.ready().framing.name in ("csv", "json")
 
-    def _ready(self) -> Any:
+    def ready(self) -> Any:
         from kelda.rdf.framing import ReadyMapping, prepare_mapping
 
         if isinstance(self.mapping, ReadyMapping):
@@ -299,7 +300,7 @@ class _Reader:
         from kelda.rdf.framings.base import Reading, RecordError
         from kelda.rdf.framings.tabular import object_event
 
-        how = Reading(self.name, _not_taken, self.time_predicate, self._ready().mapping)
+        how = Reading(self.name, not_taken, self.time_predicate, self.ready().mapping)
         events = []
         for number, row in enumerate(rows):
             try:
@@ -332,5 +333,12 @@ def _said(value: object) -> object:
     raise TypeError(f"{value!r} ({type(value).__name__})")
 
 
-def _not_taken(reject: Reject) -> None:
+def table_mapping(mapping: Any, format: str | None) -> TableMapping | None:
+    """The mapping of rows, made ready; None if it is for something else."""
+    ready = None if mapping is None else _Reader(format, mapping, None, None, "").ready().mapping
+    return ready if isinstance(ready, TableMapping) else None
+
+
+def not_taken(reject: Reject) -> None:
+    """Refuse what is pushed for a record that cannot be read."""
     raise InputError(f"record {reject.line} of what is pushed: {reject.reason}; it was: {reject.record}")

@@ -18,7 +18,8 @@ Decimals are not `decimal128`: an average of integers is a decimal in SPARQL, an
 to reckon with it; pandas would make an object of each. Who needs every digit asks for N-Triples.
 
 Values that are inside their ids are converted where they are, a column at a time. Of hashed ids each distinct
-one is looked up once, as bytes; only numbers and dates among these are read one by one.
+one is looked up once, as bytes; numbers among these are read together, and one by one only dates and what is
+written in an unusual way.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kelda.errors import UsageError
@@ -41,7 +43,7 @@ from kelda.rdf.dictionary import Dictionary, Entries
 from kelda.rdf.hash_kernels import gather
 from kelda.rdf.ids import Kind, kinds, numeric_values, time_values
 from kelda.rdf.times import FIRST_MS, LAST_MS
-from kelda.rdf.values import EXACTLY, XSD, Moment, Sort, days, of_text
+from kelda.rdf.values import BOUNDS, EXACTLY, XSD, Moment, Sort, days, of_text
 
 Ids = NDArray[np.int64]
 Terms = Literal["values", "ntriples"]
@@ -76,10 +78,12 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _FIRST_US, _LAST_US = FIRST_MS * 1000, LAST_MS * 1000 + 999
 
 
-def column(ids: Ids, dictionary: Dictionary, terms: Terms = "values", type: Any = None) -> Any:
-    """The terms of `ids` (0: none) as an Arrow array; with a `type`, of that one, or a UsageError says which
-    value does not fit."""
-    found = _Column.of(ids, dictionary)
+def column(
+    ids: Ids, dictionary: Dictionary, terms: Terms = "values", type: Any = None, which: Ids | None = None
+) -> Any:
+    """The terms of `ids` (0: none) as an Arrow array, or, if it is given, of `ids[which]`, in which all are;
+    with a `type`, of that one, or a UsageError says which value does not fit."""
+    found = _Column.of(ids, dictionary, which)
     if terms == "ntriples":
         return found.texts(full=True)
     if terms != "values":
@@ -111,11 +115,13 @@ class _Column:
     dictionary: Dictionary
 
     @classmethod
-    def of(cls, ids: Ids, dictionary: Dictionary) -> _Column:
+    def of(cls, ids: Ids, dictionary: Dictionary, which: Ids | None = None) -> _Column:
+        places = None if which is None else pa.array(which)
         if not (ids > 0).any():
-            return cls(ids, None, dictionary)
+            return cls(ids, places, dictionary)
         encoded = pa.array(ids).dictionary_encode()
-        return cls(encoded.dictionary.to_numpy(), encoded.indices, dictionary)
+        indices = encoded.indices if places is None else encoded.indices.take(places)
+        return cls(encoded.dictionary.to_numpy(), indices, dictionary)
 
     @cached_property
     def hashed(self) -> _Hashed:
@@ -182,7 +188,7 @@ class _Column:
                 values = np.zeros(len(self.ids), np.int32)
         hashed = self.ids > 0
         if hashed.any():
-            values[hashed] = self.hashed.values
+            values[hashed] = self.hashed.values(held)
         return self._placed(pa.array(values, mask=mask).cast(TYPES[held]))
 
     def _placed(self, values: Any) -> Any:
@@ -212,18 +218,21 @@ class _Hashed:
 
     @property
     def held(self) -> NDArray[np.int8]:
-        return self._read[0]
+        return self._read.held
 
-    @property
-    def values(self) -> list[Any]:
-        return self._read[1]
+    def values(self, held: Held) -> NDArray[Any]:
+        """The values, all of which a column of this kind can hold."""
+        read = self._read
+        if held is not Held.REAL:
+            return read.whole
+        return np.where(read.held == Held.INTEGER, read.whole, read.real)
 
     @cached_property
-    def _read(self) -> tuple[NDArray[np.int8], list[Any]]:
-        held, values = np.full(len(self.what), Held.TEXT, np.int8), [0] * len(self.what)
+    def _read(self) -> _Read:
+        found = _Read.nothing(len(self.what))
         typed = np.flatnonzero(self.what == kernels.TYPED)
         if not len(typed):
-            return held, values
+            return found
         starts, ends = self.types[typed], self.entries.offsets[1:][typed] - 1
         cut = np.zeros(len(typed) + 1, np.int64)
         np.cumsum(ends - starts, out=cut[1:])
@@ -234,11 +243,48 @@ class _Hashed:
         for i, datatype in enumerate(types.dictionary.to_pylist()):
             if datatype.startswith(XSD):
                 some = typed[which == i]
-                for place, text in zip(
-                    some.tolist(), self.bare.take(pa.array(some)).to_pylist(), strict=True
-                ):
-                    held[place], values[place] = _value(text, datatype[len(XSD) :])
-        return held, values
+                found.take(some, self.bare.take(pa.array(some)), datatype[len(XSD) :])
+        return found
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What terms hold, and their values: reals in `real`, all else in `whole`."""
+
+    held: NDArray[np.int8]
+    whole: Ids
+    real: NDArray[np.float64]
+
+    @classmethod
+    def nothing(cls, size: int) -> _Read:
+        return cls(np.full(size, Held.TEXT, np.int8), np.zeros(size, np.int64), np.zeros(size))
+
+    def take(self, places: Ids, texts: Any, name: str) -> None:
+        """Literals of the xsd: type of this name. Numbers as nearly all are written are read together."""
+        if name in NUMBERS:
+            whole = NUMBERS[name] is Held.INTEGER
+            easy = pc.match_substring_regex(texts, _EASY_INTEGER if whole else _EASY_REAL).to_numpy(False)
+            numbers = texts.filter(pa.array(easy)).cast(pa.int64() if whole else pa.float64()).to_numpy()
+            if name == "float":
+                numbers = numbers.astype(np.float32).astype(np.float64)
+            fits = np.ones(len(numbers), np.bool_)
+            if whole:
+                low, high = BOUNDS[name]
+                fits &= low is None or numbers >= low
+                fits &= high is None or numbers <= high
+            some = places[easy][fits]
+            self.held[some] = NUMBERS[name]
+            (self.whole if whole else self.real)[some] = numbers[fits]
+            places, texts = places[~easy], texts.filter(pa.array(~easy))
+        for place, text in zip(places.tolist(), texts.to_pylist(), strict=True):
+            held, value = _value(text, name)
+            self.held[place] = held
+            (self.real if held is Held.REAL else self.whole)[place] = value
+
+
+NUMBERS = dict.fromkeys(BOUNDS, Held.INTEGER) | dict.fromkeys(("decimal", "double", "float"), Held.REAL)
+_EASY_INTEGER = "^-?[0-9]{1,18}$"
+_EASY_REAL = r"^-?[0-9]{1,40}(\.[0-9]{1,40})?$"
 
 
 def _value(text: str, name: str) -> tuple[Held, Any]:

@@ -51,7 +51,7 @@ def inline_texts(ids, full):  # type: ignore[no-untyped-def]
         if full:
             out[at] = _QUOTE
             at += 1
-        at = _lexical(out, at, kind, ids[i] & (1 << 58) - 1, full)
+        at = write_lexical(out, at, kind, ids[i] & (1 << 58) - 1, full)
         if full:
             for j in range(_ENDING_SIZES[kind]):
                 out[at + j] = _ENDINGS[kind, j]
@@ -61,7 +61,7 @@ def inline_texts(ids, full):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _lexical(out, at, kind, value, escaped):  # type: ignore[no-untyped-def]
+def write_lexical(out, at, kind, value, escaped):  # type: ignore[no-untyped-def]
     """Write the lexical form at `at`; where it ends."""
     if kind == _STRING:
         return _string(out, at, value, escaped)
@@ -70,7 +70,7 @@ def _lexical(out, at, kind, value, escaped):  # type: ignore[no-untyped-def]
         out[at : at + len(word)] = word
         return at + len(word)
     if kind == _DATETIME:
-        return _datetime(out, at, value)
+        return write_datetime(out, at, value)
     if kind == _INTEGER:
         return _number(out, at, value << 6 >> 6, 0)
     if kind in (_DOUBLE_E, _FLOAT_E):
@@ -128,7 +128,7 @@ def _padded(out, at, number, width):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _datetime(out, at, value):  # type: ignore[no-untyped-def]
+def write_datetime(out, at, value):  # type: ignore[no-untyped-def]
     clock, places, zone = value >> 9, value >> 7 & 3, value & 127
     ms = clock + FIRST_MS
     day, ms = ms // 86_400_000, ms % 86_400_000

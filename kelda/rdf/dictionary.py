@@ -212,7 +212,10 @@ class Dictionary:
     def entries_of(self, ids: NDArray[np.int64]) -> Entries:
         """The entries of these ids, each once, in the order in which they are first met: the same whatever
         else the dictionary knows. Ids that are inline or unknown have none."""
-        entries = self._entries_of(ids)
+        return self._entries_at(self._entries_of(ids))
+
+    def _entries_at(self, entries: NDArray[np.int64]) -> Entries:
+        """Those of these numbers."""
         starts, ends = self._tables.offsets[entries], self._tables.offsets[entries + 1]
         offsets = np.zeros(len(entries) + 1, np.int64)
         np.cumsum(ends - starts, out=offsets[1:])
@@ -221,10 +224,21 @@ class Dictionary:
         texts[offsets[-1] :] = 0
         return Entries(self._tables.ids[entries], texts, offsets)
 
+    def fresh_entries_of(self, ids: NDArray[np.int64], seen: NDArray[np.bool_]) -> Entries:
+        """The same without those that were `seen` before, by the numbers of entries; now all of them are."""
+        out = np.empty(min(len(ids), len(self)), np.int64)
+        return self._entries_at(out[: kernels.distinct(self._tables.slots, ids, seen, out)])
+
     def unknown(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The hashed ids among these whose terms are not here, as often as they are there."""
         hashed = ids[ids > 0]
         return hashed[kernels.find(self._tables.slots, hashed) < 0]
+
+    def begin(self, ids: NDArray[np.int64], byte: bytes) -> NDArray[np.bool_]:
+        """Of which of these ids the terms are here, and their texts begin so."""
+        slots, _, offsets, arena, _ = self._tables
+        found = kernels.begin(slots, offsets, arena, ids.ravel(), ord(byte))
+        return found.reshape(ids.shape)
 
     def _entries_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The numbers of their entries, each once. (To sort the ids first takes longer.)"""
@@ -265,6 +279,10 @@ class Dictionary:
     def tables(self) -> Tables:
         """The arrays to hand to a kernel that interns; read them anew after `make_room`."""
         return self._tables
+
+    def restore(self, tables: Tables) -> None:
+        """Know what a dictionary of the same seed knew whose arrays these are."""
+        self._tables = tables
 
     def make_room(self, entries: int, size: int) -> None:
         """Make sure that this many more entries, with `size` bytes of text in all, fit in."""

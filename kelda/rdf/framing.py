@@ -12,18 +12,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import yaml
 
 from kelda.errors import UsageError
 from kelda.rdf.compression import name_of, open_bytes, without_suffix
 from kelda.rdf.event import Event, Reject
-from kelda.rdf.framings.base import HEAD, MAX_RECORD, Chunk, Framing, Reading
+from kelda.rdf.framings.base import HEAD, MAX_RECORD, Chunk, Framing, Quick, Reading
 from kelda.rdf.framings.messages import MESSAGES
 from kelda.rdf.framings.ndjsonld import NDJSONLD
 from kelda.rdf.framings.nquads import NQUADS
+from kelda.rdf.framings.row_kernels import UNSURE
 from kelda.rdf.framings.tabular import CSV, JSON
 from kelda.rdf.framings.tsnt import TSNT
 
@@ -41,6 +44,8 @@ FORMATS: dict[str, Framing] = {
 
 BLOCK = 1 << 20  # bytes read at a time
 RECORDS = 4096  # the most records of a chunk
+
+MANY = 1 << 16  # bytes in which usual records are found many at once
 
 BOM = b"\xef\xbb\xbf"
 
@@ -92,11 +97,25 @@ def prepare_mapping(format: str, mapping: Any) -> Any:
             raise UsageError(f"the mapping was prepared for '{mapping.framing.name}', not for '{format}'")
         return mapping
     if isinstance(mapping, (str, Path)):
-        mapping = _load(Path(mapping))
+        return _from_file(format, Path(mapping))
     if mapping is not None and not isinstance(mapping, Mapping):
         raise UsageError(f"a mapping must be a table of names and values, not {type(mapping).__name__}")
     framing = framing_of(format)
     return ReadyMapping(framing, framing.prepare(mapping))
+
+
+def _from_file(format: str, path: Path) -> Any:
+    """As `prepare_mapping`; a file that was not changed is read once."""
+    try:
+        state = path.stat()
+    except OSError:
+        return prepare_mapping(format, _load(path))  # which raises
+    return _unchanged(format, path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=256)
+def _unchanged(format: str, path: Path, mtime_ns: int, size: int) -> Any:
+    return prepare_mapping(format, _load(path))
 
 
 class ReadyMapping:
@@ -183,6 +202,9 @@ class Chunker:
             self._head, self._gone, self._gone_lines = b"", 0, 0
             start = end = until
 
+        if isinstance(self._splitter, Quick) and len(data) >= MANY and not self._gone:
+            data = data[self._usual(self._splitter, data, at_end, chunks) :]
+            context = self._context
         for cut in self._splitter.cuts(data, at_end):
             if self._gone + cut.end - end > self._longest and cut.record:
                 close()
@@ -208,6 +230,18 @@ class Chunker:
             self._gone_lines += self._rest.count(b"\n", 0, gone)
             self._rest = self._rest[gone:]
         return chunks
+
+    def _usual(self, splitter: Quick, data: bytes, at_end: bool, chunks: list[Chunk]) -> int:
+        """Chunks of usual records, as far as there are such; where they end."""
+        array, start = np.frombuffer(data, np.uint8), 0
+        while True:
+            end, records, why = splitter.usual(array, start, self._max_records, self._longest, at_end)
+            if not records or why == UNSURE:
+                return start
+            chunks.append(Chunk(self._line, self._ordinal, self._context, data[start:end]))
+            self._line += data.count(b"\n", start, end)
+            self._ordinal += records
+            start = end
 
 
 def split_records(format: str, data: bytes, *, at_end: bool = False, mapping: Any = None) -> int:

@@ -96,7 +96,7 @@ def load_graph(
     InputError with file and line if it is broken; part of a big file may have been loaded by then.
     """
     statements = read_graph(source, graph, format, base=base, name=name)
-    if graph_format(name_of(source), format) is not RdfFormat.N_TRIPLES or not isinstance(source, _AGAIN):
+    if graph_format(name_of(source), format) != RdfFormat.N_TRIPLES or not isinstance(source, _AGAIN):
         store.bulk_extend(statements)
         return
     try:

@@ -286,6 +286,20 @@ def find(slots, wanted):  # type: ignore[no-untyped-def]
     return entries
 
 
+@njit(cache=True, nogil=True)
+def begin(slots, offsets, arena, wanted, byte):  # type: ignore[no-untyped-def]
+    """Whether the text of each wanted id is there, and begins with a byte."""
+    mask = slots.shape[0] - 1
+    found = np.zeros(wanted.shape[0], np.bool_)
+    for i in range(wanted.shape[0]):
+        if wanted[i] > 0:
+            slot = wanted[i] & mask
+            while slots[slot, 0] != 0 and slots[slot, 0] != wanted[i]:
+                slot = (slot + 1) & mask
+            found[i] = slots[slot, 0] != 0 and arena[offsets[slots[slot, 1] & _LOW32]] == byte
+    return found
+
+
 @njit(cache=True)
 def distinct(slots, wanted, seen, out):  # type: ignore[no-untyped-def]
     """Write the entries of the wanted ids, each once, in the order in which they are first met; how many.

@@ -68,7 +68,7 @@ class Kind(IntEnum):
 
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _STRING = NamedNode(_XSD + "string")
-_DATATYPES = {
+DATATYPES = {
     Kind.INTEGER: NamedNode(_XSD + "integer"),
     Kind.BOOLEAN: NamedNode(_XSD + "boolean"),
     Kind.DECIMAL: NamedNode(_XSD + "decimal"),
@@ -173,7 +173,7 @@ def decode_inline(id: int) -> Literal:
         lexical = f"{_decimal(_signed(value, 48), value >> 48 & 15)}E{_signed(value >> 52, 6)}"
     else:
         lexical = _decimal(_signed(value, 54), value >> 54)
-    return Literal(lexical, datatype=_DATATYPES[kind])
+    return Literal(lexical, datatype=DATATYPES[kind])
 
 
 def _signed(value: int, bits: int) -> int:

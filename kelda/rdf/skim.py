@@ -2,7 +2,9 @@
 
 As `ntriples.blocks` with `timed`, the lines accepted are those of `framings/tsnt.py`, and every other line is
 in `rejects`; but a statement that no rule asks for costs little more than a look at its
-bytes.
+bytes. The graph of a statement is checked, and passed over: nobody asks a stream for it.
+
+N-Quads whose lines have times are the same, as long as each line has one: else that is `Untimed`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from kelda.rdf.byte_masks import WIDTH
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Reject
 from kelda.rdf.framings.base import Flow
+from kelda.rdf.framings.tsnt import TIMED, says_nothing
 from kelda.rdf.keyset import KeySet
 from kelda.rdf.ntriples import timed_reader
 
@@ -45,6 +48,11 @@ class Asked(NamedTuple):
                     at += len(keys.table)
             rows.append(row)
         return cls(np.array(rows, np.int64).reshape(-1, kernels.RULE_SIZE), np.concatenate(tables))
+
+
+class Untimed(Exception):
+    """A line without a time where that is no mistake: it is to be read in another way, with those around
+    it."""
 
 
 class Skimmed(NamedTuple):
@@ -89,8 +97,10 @@ class Skimmer:
         self._heads, self._times = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
         self._columns, self._spans = np.zeros((5, rows), np.int64), np.zeros((8, rows), np.int32)
 
-    def read(self, text: Flow, asked: Asked, *, source: str = "", first_line: int = 1) -> Iterator[Skimmed]:
-        """Read a text, part by part."""
+    def read(
+        self, text: Flow, asked: Asked, *, source: str = "", first_line: int = 1, may_lack_times: bool = False
+    ) -> Iterator[Skimmed]:
+        """Read a text, part by part; `Untimed` if lines may lack times and one does."""
         state = np.zeros(kernels.STATE_SIZE, np.int64)
         state[kernels.LINE], state[kernels.AT], state[kernels.UNTIL] = first_line, text.at, text.end
         kernels.ask(self._names, asked.rules)
@@ -99,7 +109,7 @@ class Skimmer:
         while True:
             status = self._skim(text.file, final, asked, state)
             if status == kernels.ASK:
-                rejects += self._ask(state, source)
+                rejects += self._ask(state, source, may_lack_times)
                 continue
             done = final and status == kernels.MORE
             longer = not final and status == kernels.MORE and state[kernels.SIZE] == self._size
@@ -128,10 +138,12 @@ class Skimmer:
         status: int = kernels.skim(block, tuple(asked), self._known, found, seed, state)
         return status
 
-    def _ask(self, state: NDArray[np.int64], source: str) -> list[Reject]:
+    def _ask(self, state: NDArray[np.int64], source: str, may_lack_time: bool) -> list[Reject]:
         """Let pyoxigraph read the line that the kernel is not sure about."""
         begin, end, number = state[[kernels.BEGIN, kernels.END, kernels.LINE]].tolist()
         line = self._buffer[begin:end].tobytes()
+        if may_lack_time and not says_nothing(line) and not TIMED.match(line):
+            raise Untimed
         ids, reason = self._read_line(line)
         state[kernels.VERDICT] = kernels.NO_STATEMENT if ids is None else kernels.STATEMENT
         if ids is not None:

@@ -253,7 +253,7 @@ def _closes(known, text, start):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _is_asked(rules, p):  # type: ignore[no-untyped-def]
+def asks_for(rules, p):  # type: ignore[no-untyped-def]
     found = False
     for k in range(rules.shape[0]):
         found |= rules[k, RULE_P] == 0 or rules[k, RULE_P] == p
@@ -264,7 +264,7 @@ def _is_asked(rules, p):  # type: ignore[no-untyped-def]
 def ask(names, rules):  # type: ignore[no-untyped-def]
     """Note which of the predicates that are known some rule asks for."""
     for place in range(NAMES):
-        names[place, NAME_ASKED] = _is_asked(rules, names[place, NAME_ID])
+        names[place, NAME_ASKED] = asks_for(rules, names[place, NAME_ID])
 
 
 # ------------------------------------------------------------------------------ reading
@@ -272,9 +272,9 @@ def ask(names, rules):  # type: ignore[no-untyped-def]
 
 @helper
 def _object_id(text, start, seed):  # type: ignore[no-untyped-def]
-    """The id of the object at `start`, whose text is canonical now."""
+    """The id of the object at `start`, whose text is canonical now, and where that ends."""
     _, end, inline = object_at(text, start, True)
-    return inline if inline != 0 else identity_of(text, start, end, seed)
+    return inline if inline != 0 else identity_of(text, start, end, seed), end
 
 
 @helper
@@ -409,7 +409,7 @@ def skim(block, asked, known, found, seed, state):  # type: ignore[no-untyped-de
                 if line_start >= size:
                     break
             p = o = _NOTHING
-            body = stop = s_end = p_start = p_end = o_start = next_start = np.int64(-1)
+            body = stop = s_end = p_start = p_end = o_start = o_end = next_start = np.int64(-1)
             place = name
             is_row = is_asked = is_given = False
             if state[VERDICT] != NONE:
@@ -467,7 +467,7 @@ def skim(block, asked, known, found, seed, state):  # type: ignore[no-untyped-de
                         if p_end >= 0:
                             p = identity_of(text, p_start, p_end, seed)
                             place = _named(known, p, text, p_start, p_end)
-                            _set(known, place, NAME_ASKED, _is_asked(rule, p))
+                            _set(known, place, NAME_ASKED, asks_for(rule, p))
                             _set(known, name, NAME_OTHER, _of(known, name, NAME_NEXT))
                             _set(known, name, NAME_NEXT, place)
                     if p_end >= 0:
@@ -518,20 +518,20 @@ def skim(block, asked, known, found, seed, state):  # type: ignore[no-untyped-de
                             continue
                     if rule[k, RULE_O_MASK] >= 0:
                         if o == 0:
-                            o = _object_id(text, o_start, seed)
+                            o, o_end = _object_id(text, o_start, seed)
                         if not has(tables, rule[k, RULE_O], rule[k, RULE_O_MASK], o):
                             continue
                     if s == 0:
                         s = identity_of(text, body, s_end, seed)
                     if o == 0:
-                        o = _object_id(text, o_start, seed)
+                        o, o_end = _object_id(text, o_start, seed)
                     columns[0, many], columns[1, many], columns[2, many] = s, p, o
                     columns[3, many], columns[4, many] = 0, row
                     spans[:, many] = 0
                     if not is_given:
                         spans[0, many], spans[1, many] = body, s_end
                         spans[2, many], spans[3, many] = p_start, p_end
-                        spans[4, many], spans[5, many] = o_start, object_at(text, o_start, False)[1]
+                        spans[4, many], spans[5, many] = o_start, o_end
                     many += 1
                     was_found = True
                     break

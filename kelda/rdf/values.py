@@ -56,7 +56,7 @@ Meaning = tuple[Sort, Any]
 NUMERIC = frozenset([Sort.INTEGER, Sort.DECIMAL, Sort.FLOAT, Sort.DOUBLE])
 TEMPORAL = frozenset([Sort.DATETIME, Sort.DATE, Sort.TIME, Sort.CALENDAR])
 
-_BOUNDS: dict[str, tuple[int | None, int | None]] = {
+BOUNDS: dict[str, tuple[int | None, int | None]] = {
     "integer": (None, None),
     "long": (-(2**63), 2**63 - 1),
     "int": (-(2**31), 2**31 - 1),
@@ -121,7 +121,7 @@ def of_text(text: str, name: str) -> Meaning:
     """The sort and value of a text as a literal of the xsd: type of this name."""
     if name == "string":
         return Sort.STRING, text
-    if name in _BOUNDS:
+    if name in BOUNDS:
         return _integer(text, name)
     match name:
         case "decimal":
@@ -144,14 +144,14 @@ def of_text(text: str, name: str) -> Meaning:
 def is_numeric_type(datatype: str) -> bool:
     """Whether literals of the type, by its whole name, are numbers, if their text is right."""
     name = datatype.removeprefix(EXACT_PREFIX).removeprefix(XSD)
-    return name in _BOUNDS or name in ("decimal", "float", "double")
+    return name in BOUNDS or name in ("decimal", "float", "double")
 
 
 def _integer(text: str, name: str) -> Meaning:
     if not _INTEGER(text):
         return _ILL
     value = Decimal(text)
-    low, high = _BOUNDS[name]
+    low, high = BOUNDS[name]
     if (low is not None and value < low) or (high is not None and value > high):
         return _ILL
     return Sort.INTEGER, value

@@ -13,18 +13,15 @@ from kelda.engine.incremental import IncrementalEvaluator
 from kelda.shards.catalog import CatalogFolder, GraphOp
 from kelda.shards.graphs import carry_out
 from kelda.shards.snapshots import Snapshots
-from kelda.shards.storing import FOLDER, note
+from kelda.shards.storing import FOLDER, note, opened
 from kelda.store.store import Store
 from kelda.store.truth import Truth
 
 
 def at_rest(folder: Path) -> Store:
     """The stored graphs in a checkpoint."""
-    store, version = Store(), 0
-    for stored in Truth(folder / FOLDER).read():
-        store.dictionary.add_entries(stored.entries)
-        store.apply(stored.changes)
-        version = stored.about[stored.last]["version"]
+    store, about = opened(folder)
+    version = about.get("version", 0)
     catalog = CatalogFolder(folder / "catalog").refresh()
     evaluator = IncrementalEvaluator(store=store)
     for op in catalog.between(version, catalog.version):

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
 from kelda.engine.deltas import Ids
+from kelda.errors import UsageError
 from kelda.io.elements import ELEMENTS, Columns, columns_of, unpack
 from kelda.io.job import StreamSource
-from kelda.io.kafka.events import at_offsets, events_in, runs
+from kelda.io.kafka.events import Run, ToRead, at_offsets, events_in, runs
 from kelda.io.kafka.spot import KafkaSpot
 from kelda.io.sources.arrival import arrived
 from kelda.io.sources.reader import Piece
-from kelda.rdf.columnar import READERS, Found
+from kelda.rdf.columnar import READERS, Found, without_heads
 from kelda.rdf.columnar.found import NO_TIME
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import checked_length, guess_format, prepare_mapping, read_chunk
 from kelda.rdf.framings.base import Portions, Reading
-from kelda.rdf.skim import Skimmed, Skimmer
+from kelda.rdf.skim import Skimmed, Skimmer, Untimed
 from kelda.shards.declared import FED
 from kelda.shards.parcel import Elements, Part, cut, heads_of, pack
 from kelda.shards.routing import Routing
@@ -104,20 +106,26 @@ def read(
     format = piece.format or source.format or guess_format(source.path)
     name = piece.name or source.path
     longest = checked_length(format, source.max_record)
-    if format == "tsnt" and source.time is None and not chunk.left_out:
+    fed = source.path.startswith(FED)
+    may_lack_times = format == "nquads" and not fed
+    if not chunk.left_out and (may_lack_times or (format == "tsnt" and source.time is None)):
         found: list[Reject] = []
-        with chunk.text() as text:
-            elements = routed(skimmer.read(text, routing.asked(source.iri), source=name), route, found)
-        before = chunk.begins_on() - 1 if found else 0  # lines may not have been counted
-        rejects += [replace(reject, line=reject.line + before) for reject in found]
-        return elements
+        asked = routing.asked(source.iri)
+        with suppress(Untimed), chunk.text() as text:
+            skimmed = skimmer.read(text, asked, source=name, may_lack_times=may_lack_times)
+            elements = routed(skimmed, route, found)
+            before = chunk.begins_on() - 1 if found else 0  # lines may not have been counted
+            rejects += [replace(reject, line=reject.line + before) for reject in found]
+            return elements
     ready = prepare_mapping(format, source.mapping)
     chunk = chunk.load()
-    if format in READERS and not chunk.left_out and not source.path.startswith(FED):
+    if format in READERS and not chunk.left_out:
         how = Reading(name, rejects.append, source.time, ready.mapping, longest, piece.arrived is None)
         by_columns = READERS[format](chunk, how, routing.asked(source.iri), skimmer.dictionary)
         if by_columns is not None:
-            return elements_found(by_columns, piece.arrived or 0, route)
+            # The first triple of an event that was fed says its time, and is no part of it.
+            said = without_heads(by_columns) if fed else by_columns
+            return elements_found(said, piece.arrived or 0, route)
     events = read_chunk(
         chunk,
         format,
@@ -128,7 +136,7 @@ def read(
         max_record=longest,
         needs_time=piece.arrived is None,
     )
-    if source.path.startswith(FED):  # the first triple of such an event says its time, and is no part of it
+    if fed:
         events = (Event(event.time, event.quads[1:]) for event in events)
     return encoded(arrived(events, lambda: piece.arrived or 0), skimmer.dictionary, route)
 
@@ -148,6 +156,10 @@ def read_messages(
         own_time = source.time is None and not spot.by_broker
         lines = run.lines(checked_length(run.format, source.max_record)) if own_time else None
         if lines is None:
+            rows = _rows(spot, run, source, piece.format, skimmer, routing, rejects)
+            if rows is not None:
+                found += rows
+                continue
             events = list(events_in(spot, run, source, piece.format, rejects))
             found.append(encoded(events, skimmer.dictionary, route))
             continue
@@ -156,6 +168,36 @@ def read_messages(
         found.append(routed(blocks, route, broken))
         rejects += at_offsets(spot, run.messages, broken)
     return found or [NOTHING], size
+
+
+def _rows(
+    spot: KafkaSpot,
+    run: Run,
+    source: StreamSource,
+    otherwise: str,
+    skimmer: Skimmer,
+    routing: Routing,
+    rejects: list[Reject],
+) -> list[Elements] | None:
+    """The elements of messages that are rows, if they can be read as such and all say their times."""
+    chunks = None if spot.by_broker else run.rows(checked_length(run.format, source.max_record))
+    if chunks is None:
+        return None
+    try:
+        ready = ToRead(run.format, source, otherwise)
+    except UsageError:  # each is rejected for it
+        return None
+    found, broken = [], list[Reject]()
+    for chunk, messages in chunks:
+        mine: list[Reject] = []
+        how = Reading(spot.name, mine.append, source.time, ready.mapping, ready.longest)
+        columns = READERS[run.format](chunk, how, routing.asked(source.iri), skimmer.dictionary)
+        if columns is None or (columns.time == NO_TIME).any():
+            return None
+        found.append(elements_found(columns, 0, routing.to(source.iri)))
+        broken += at_offsets(spot, messages, mine)
+    rejects += broken
+    return found
 
 
 def routed(blocks: Iterable[Skimmed], route: Route, rejects: list[Reject]) -> Elements:

@@ -15,6 +15,7 @@ import numpy as np
 
 from kelda.engine.answer import Answer
 from kelda.engine.block import Block, blocks_of
+from kelda.engine.columnar import Columnar
 from kelda.engine.decode import decoded
 from kelda.engine.deltas import Deltas
 from kelda.engine.reporter import repeated
@@ -116,13 +117,15 @@ class Merged:
             found.append(Block.of_answers(self.standing[name].query, name, mine))
         return [block for block in found if block.name not in without]
 
-    def of(self, name: str) -> list[Answer]:
+    def of(self, name: str) -> Columnar:
         """The answers of one query, in time order."""
-        found = [a for a in self.others if a.query == name]
+        found: list[Block] = []
+        if mine := [answer for answer in self.others if answer.query == name]:
+            found.append(Block.of_answers(self.standing[name].query, name, mine))
         for group in self.groups:
             if name in group.names:
-                found += decoded(group.query, group.names, group.of(name), self.dictionary)
-        return found
+                found.append(Block(group.query, name, group.of(name), self.dictionary))
+        return Columnar(found)
 
 
 class Unread(Block):

@@ -7,7 +7,7 @@ memory); from these `Shard.stand_up` makes the same shard anew, in any process.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -22,6 +22,7 @@ from kelda.engine.ownership import Owner
 from kelda.engine.report import output_of
 from kelda.engine.segments import Keeper, Segment, Span, memory_of, pack_step, stand_up
 from kelda.engine.sent import Sent
+from kelda.io.elements import Events, Pushed
 from kelda.io.job import QuerySpec, StreamSource, parse_spec
 from kelda.lang import algebra as A
 from kelda.lang import prepare
@@ -29,7 +30,7 @@ from kelda.plan.partition import Spread
 from kelda.plan.shape import QUERY
 from kelda.rdf import wire
 from kelda.rdf.dictionary import Entries, together
-from kelda.rdf.event import Event, Reject
+from kelda.rdf.event import Reject
 from kelda.shards.catalog import (
     AddStream,
     Catalog,
@@ -379,9 +380,14 @@ class Shard:
 
     # -------------------------------------------------------------------- pushed in this process
 
-    def push(self, stream: str, events: Sequence[Event], complete: int | None) -> list[Block]:
+    def push(self, stream: str, events: Events, complete: int | None) -> list[Block]:
         """Take events, and the promise that nothing up to `complete` will come any more; what is answered."""
-        self.evaluator.input.take_events(stream, events)
+        if isinstance(events, Pushed):
+            s, p, o, _, time, event = events.columns
+            self.evaluator.dictionary.add_entries(events.dictionary.entries())
+            self.evaluator.input.take(stream, s, p, o, time, event)
+        else:
+            self.evaluator.input.take_events(stream, events)
         if complete is not None:
             self.evaluator.input.promise(stream, complete)
         return self._blocks()

@@ -24,6 +24,7 @@ from kelda.durable import replace_file
 from kelda.engine.oneshot import Result
 from kelda.engine.stopped import Stopped
 from kelda.errors import KeldaError, UsageError
+from kelda.io.elements import Events
 from kelda.io.job import StreamSource
 from kelda.io.sources import PushReader, Reader, open_reader, push_reader
 from kelda.io.sources.address import read_address
@@ -33,7 +34,6 @@ from kelda.io.sources.together import key_of
 from kelda.kept import reading, writing
 from kelda.lang import algebra as A
 from kelda.rdf import wire
-from kelda.rdf.event import Event
 from kelda.rdf.framing import guess_format
 from kelda.shards.checkpoint import Checkpoint
 from kelda.shards.declared import Declared, is_pushed
@@ -42,7 +42,7 @@ from kelda.shards.routing_file import RoutingFile
 from kelda.shards.setup import Setup
 from kelda.shards.shard import News, Outcome
 from kelda.shards.snapshots import DEFAULT_KEEP, Keep
-from kelda.shards.storing import FOLDER, Storing, opened
+from kelda.shards.storing import FOLDER, Storing
 from kelda.spark.client import TRIES, AtHost
 from kelda.spark.errors import explain
 from kelda.spark.host_wire import ToldGone, outcome_of
@@ -95,14 +95,14 @@ class SparkDriver:
             self._door: Door | None = None
             self._threads = ThreadPoolExecutor(1, thread_name_prefix="kelda-sync")
             self._done = threading.Condition()
+            self._keeping = threading.Lock()  # while stored graphs are changed, or an image of them is made
             self._arriving = Arriving()
             self._events: dict[str, int] = {}  # of each stream, that this run has read
             self._pieces: dict[str, int] = {}  # of each stream: how many have been answered
             self.log.mend()
             committed = self.run.last_commit()
-            store = opened(self.folder, committed)
             self._storing = Storing(self.folder)
-            self._storing.take_up(committed, store)
+            store = self._storing.take_up(committed)
             self.deployment = Deployment(
                 setup,
                 checkpoint,
@@ -233,7 +233,7 @@ class SparkDriver:
 
     # -------------------------------------------------------------------- pushing
 
-    def push(self, iri: str, events: Sequence[Event]) -> None:
+    def push(self, iri: str, events: Events) -> None:
         """Take events, in order: on disk when this returns. Waits while too much waits to be read. Those
         without a time get that of their arrival, and are complete at once."""
         self._arriving.push(self.reader(iri), events, self.deployment.registrations.horizon)
@@ -416,6 +416,9 @@ class SparkDriver:
                 self._keep_clocks()
         finally:
             self._storing.close()
+            with self._keeping:
+                if not closed and self._storing.last <= self.run.last_commit():
+                    self._storing.keep_image(self.deployment.store)
             self.deployment.close()
 
     # -------------------------------------------------------------------- batches
@@ -440,7 +443,8 @@ class SparkDriver:
                 syncing.result()
             self._sync()  # what the tasks have kept, too
         if outcomes:
-            self._store(batch, outcomes[0])
+            with self._keeping:
+                self._store(batch, outcomes[0])
         deployment.hand_out(batch, merged, news, content)
         read = news[0].read if news else {}
         streams = deployment.streams
@@ -450,9 +454,13 @@ class SparkDriver:
 
     def _store(self, batch: int, outcome: Outcome) -> None:
         """Make what a batch has changed in the stored graphs last, and show it to one-shot queries."""
+        if self._closed:  # what Spark may still be about then is not committed
+            raise UsageError("the engine is closed")
         store, changes = self.deployment.store, outcome.changes
         for stream, (events, _) in outcome.news.read.items():
             self._events[stream] = self._events.get(stream, 0) + events
+        # For the hosts, which share it. All before this batch is committed.
+        self._storing.keep_image(store, part=2, indexed=True)
         now = min(outcome.news.reported, default=outcome.news.now)
         last = int(changes.moment.max()) if len(changes) else NEVER
         moment = seen_by(now, max(store.latest, last))

@@ -14,6 +14,9 @@ files even the next batch is offered ahead, as what comes after this one's ticke
 commits this one, so a host has two replies at most that nobody has asked for yet. The answers stay with the
 host, too, until the driver fetches them.
 
+The stored graphs of a host are its own. When the driver has made an image of them, because they have doubled,
+a host lets go of its shard and stands up again on the image, whose memory all hosts of a machine share.
+
 A host ends when its run does (its flag in the checkpoint folder is gone), when its executor (locally, the
 driver's JVM) has gone, be it by kill -9, or when its shard has moved to another executor: batches are
 committed, and nobody asks this host for them.
@@ -21,6 +24,7 @@ committed, and nobody asks this host for them.
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import signal
@@ -39,10 +43,12 @@ from kelda.errors import UsageError
 from kelda.rdf import wire
 from kelda.shards.catalog import CatalogFolder
 from kelda.shards.levels import Levels
-from kelda.shards.storing import opened
+from kelda.shards.storing import FOLDER, opened
 from kelda.spark.host_wire import ASKED, NEW, TICKET, ParcelsGone, Reply, Stamp, ToldGone
 from kelda.spark.run import Run
 from kelda.spark.sockets import accept, answer, listen
+from kelda.store.image import Images
+from kelda.store.truth import Truth
 
 LINGER = 3.0  # seconds for which a host is not asked, and
 BEHIND = 3  # batches that are committed without it: then its shard is elsewhere
@@ -131,6 +137,8 @@ class _Served:
         self.catalog = CatalogFolder(run.catalog)
         self.shard: Levels | None = None
         self._stamp = NEW
+        self._images = Images(Truth(Path(run.folder) / FOLDER))
+        self._image = -1  # the last one when the shard stood up
         self._ticket: bytes | None = None  # of the last batch
         self._replies: dict[tuple[int, Stamp], Reply] = {}  # to the last two, by batch and stamp before
         self._told: dict[Stamp, bytes] = {}  # of the same
@@ -200,7 +208,9 @@ class _Served:
         try:
             loaded = {i: (version, zstandard.decompress(data)) for i, (version, data) in segments.items()}
             kept = None if memory is None else zstandard.decompress(memory)
-            store = None if kept is None else opened(Path(self.run.folder), before[0])
+            gc.collect()  # what the old one had mapped
+            self._image = self._images.newest
+            store = None if kept is None else opened(Path(self.run.folder), before[0])[0]
             setup, number = self.run.setup, self.number
             shard = Levels.stand_up(number, setup, self.catalog, before[0], kept, loaded, store)
             self.shard, self._stamp = shard, before
@@ -222,6 +232,8 @@ class _Served:
                 self._replies = dict([*self._replies.items()][-1:]) | {(batch, before): reply}
                 self._told = dict([*self._told.items()][-1:]) | {stamp: told}
                 self.shard, self._stamp, self._ticket = shard, stamp, ticket
+                if self._image < self._images.newest <= batch:
+                    self.shard = None  # it stands up again, on the image that it shares with others
             return reply
         finally:
             self._rest()

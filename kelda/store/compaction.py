@@ -57,12 +57,25 @@ class Compaction:
         self._thread: threading.Thread | None = None
         self._problem: Exception | None = None
         self._stopping = False
+        self._apart = -1
+
+    def keep_apart(self, batch: int) -> None:
+        """There is an image of the store behind a batch: what was stored up to it is put together by itself,
+        and so is what came later, until that is so much more that the image is worth little."""
+        self._apart = batch
+
+    def _due(self, until: int) -> list[Run]:
+        runs = self._truth.runs_until(until)
+        before = [run for run in runs if run.last <= self._apart]
+        behind = runs[len(before) :]
+        if (GROWTH - 1) * _size(before) <= _size(behind):
+            return due(runs)
+        return due(before) or due(behind)
 
     def run(self, until: int, keep_from: int = NEVER, *, whole: bool = False) -> bool:
         """Put together what is due (or, if `whole`, everything) of the batches up to `until`, which are
         committed and will not come again; whether anything was."""
-        runs = self._truth.runs_until(until)
-        runs = runs if whole else due(runs)
+        runs = self._truth.runs_until(until) if whole else self._due(until)
         if not runs:
             return False
         with suppress(_Stopped):
@@ -76,7 +89,7 @@ class Compaction:
         if self._thread is not None and self._thread.is_alive():
             return
         self._raise()
-        if due(self._truth.runs_until(until)):
+        if self._due(until):
             self._thread = threading.Thread(
                 target=self._go, args=(until, keep_from), name="kelda-compaction", daemon=True
             )
@@ -158,6 +171,10 @@ def moment_of(about: dict[str, Any]) -> int:
 
 class _Stopped(Exception):
     """Whoever waits for us wants to go."""
+
+
+def _size(runs: Sequence[Run]) -> int:
+    return sum(run.size for run in runs)
 
 
 def due(runs: Sequence[Run]) -> list[Run]:

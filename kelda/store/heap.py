@@ -8,6 +8,7 @@ not given back before the whole is.
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import sys
@@ -23,6 +24,7 @@ LEAST = 1 << 32  # that will do where there is no more to be had
 HEADER = 64  # cells
 USED = 0  # the cell that tells how many cells are allocated
 LINE = 8  # cells of a cache line
+FIXED = 0x10  # at this address and no other
 NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # addresses that nothing is set aside for yet
 
 
@@ -46,6 +48,19 @@ class Heap:
         self.cells[USED] = end
         return begin
 
+    def lay(self, file: int, offset: int, count: int) -> None:
+        """Have what a file has from `offset` on, a page's beginning, as the first `count` cells. What is
+        changed in them is not changed in the file. Of a heap of this process alone."""
+        assert self.path is None and count <= len(self.cells)
+        begin = self.cells.ctypes.data
+        if _lay(begin, count * 8, file, offset) != begin:  # then it is read instead
+            left, at = self.cells[:count].data.cast("B"), offset
+            while left:
+                done = os.preadv(file, [left[: 1 << 30]], at)
+                if not done:
+                    raise OSError("it is cut off")
+                left, at = left[done:], at + done
+
     @property
     def nbytes(self) -> int:
         """Bytes that are allocated; of large blocks, not all may have been touched yet."""
@@ -60,6 +75,17 @@ class NoHeap:
 
 
 NO_HEAP = NoHeap()
+
+
+def _lay(begin: int, size: int, file: int, offset: int) -> int:
+    """Map a part of a file at an address, in the place of what was mapped there; where it is now."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    number, address, integer = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int
+    libc.mmap.argtypes = [address, number, integer, integer, integer, ctypes.c_int64]
+    access, how = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | FIXED
+    found: int | None = libc.mmap(begin, size, access, how, file, offset)
+    return found or 0
 
 
 def _map(path: Path | None, size: int) -> mmap.mmap:

@@ -19,8 +19,10 @@ LATEST = 8  # the cell of the heap's header that tells the moment of the last ch
 class Store:
     """Facts and their terms. With a `path`, the tables are in that file, for all processes of a machine."""
 
-    def __init__(self, path: Path | None = None, *, dictionary: Dictionary | None = None) -> None:
-        self.heap = Heap(path)
+    def __init__(
+        self, path: Path | None = None, *, dictionary: Dictionary | None = None, heap: Heap | None = None
+    ) -> None:
+        self.heap = Heap(path) if heap is None else heap
         self.tables = Tables(self.heap)
         self.dictionary = Dictionary() if dictionary is None else dictionary
         if not self.heap.cells[LATEST]:
@@ -50,6 +52,11 @@ class Store:
             unknown = self.dictionary.unknown(ids)
             if len(unknown):
                 self.dictionary.add_entries(terms.entries_of(unknown))
+
+    @property
+    def facts(self) -> int:
+        """How many there are or were."""
+        return sum(map(self.tables.rows, self.tables.all()))
 
     @property
     def nbytes(self) -> int:

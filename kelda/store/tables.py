@@ -148,18 +148,20 @@ class Tables:
         """Carry out changes; which of them have made a difference."""
         made = np.zeros(len(changes), np.bool_)
         columns = [np.ascontiguousarray(column) for column in changes.columns]
-        at = 0
+        graph, _, p, _, _, _ = columns
+        at, left = 0, dict[int, int]()  # by table: how many changes of it there were when it was first full
         with self.lock():
             while True:
                 needs, at = kernels.apply(self.heap.cells, self.heap.halves, *columns, made, at)
                 if needs == DONE:
                     return made
-                graph, _, p, _, _, _ = columns
                 if needs == NEEDS_TABLE:
                     self._make(int(graph[at]), int(p[at]))
                 else:
-                    left = int(((graph[at:] == graph[at]) & (p[at:] == p[at])).sum())
-                    self._make_room(self.find(int(graph[at]), int(p[at])), left)
+                    table = self.find(int(graph[at]), int(p[at]))
+                    if table not in left:
+                        left[table] = int(((graph[at:] == graph[at]) & (p[at:] == p[at])).sum())
+                    self._make_room(table, left[table])
 
     def make(self, graph: int, predicate: int) -> int:
         """A table, whether there are facts in it or not."""

@@ -305,6 +305,11 @@ def probe(cells, halves, table, block, column, rows, at, keys):
             slot = np.int64(hash_of(keys[i])) & (cells[block + SLOTS] - 1)
             prefetch(cells, block + BEGIN + (slot >> 1))
         for i in range(begin, end):
+            slot = np.int64(hash_of(keys[i])) & (cells[block + SLOTS] - 1)
+            row = np.int64(halves[2 * (block + BEGIN) + slot]) - 1
+            if row >= 0:
+                prefetch(cells, place(cells, table, row) + SUBJECT)
+        for i in range(begin, end):
             row = newest(cells, halves, table, block, column, keys[i])
             while row >= 0:
                 here = place(cells, table, row)
@@ -323,16 +328,22 @@ def probe(cells, halves, table, block, column, rows, at, keys):
 def holds(cells, halves, table, rows, at, s, o, out):
     """Which pairs are facts at a moment: 1, 0; 2 where an earlier record has to be looked for."""
     unsure = False
-    for i in range(len(s)):
-        _, row = pair_slot(cells, halves, table, hash_of_pair(s[i], o[i]), s[i], o[i])
-        out[i] = 0
-        if row >= 0:
-            here = place(cells, table, row)
-            if row < rows and cells[here + SINCE] <= at:
-                out[i] = at < cells[here + UNTIL]
-            else:
-                out[i] = 2
-                unsure = True
+    block = cells[table + BY_PAIR]
+    for begin in range(0, len(s), BLOCK):
+        end = min(begin + BLOCK, len(s))
+        for i in range(begin, end):
+            slot = np.int64(hash_of_pair(s[i], o[i])) & (cells[block + SLOTS] - 1)
+            prefetch(cells, block + BEGIN + (slot >> 1))
+        for i in range(begin, end):
+            _, row = pair_slot(cells, halves, table, hash_of_pair(s[i], o[i]), s[i], o[i])
+            out[i] = 0
+            if row >= 0:
+                here = place(cells, table, row)
+                if row < rows and cells[here + SINCE] <= at:
+                    out[i] = at < cells[here + UNTIL]
+                else:
+                    out[i] = 2
+                    unsure = True
     return unsure
 
 

@@ -224,18 +224,27 @@ class Truth:
             raise CheckpointError(f"{quads.path} has batches {label.first} to {label.last}; {RESTORE}")
         return Pair(quads, TermsFile(self.terms / run.name, label.terms) if label.terms.rows else NoTerms())
 
-    def opened(self, until: int | None = None) -> list[Pair]:
-        """The files that count and begin at or before batch `until`. They can be read to the end, whatever
-        happens in the folder."""
+    def about(self, batch: int) -> dict[str, Any] | None:
+        """What was known about a batch behind which a file ends; None if there is none such."""
+        for run in self.runs():
+            if run.last == batch:
+                return self.open_run(run).quads.label.about.get(batch)
+        return None
+
+    def opened(self, until: int | None = None, after: int = -1) -> list[Pair]:
+        """The files that count and begin at or before batch `until`, behind the batch `after`, with which one
+        of them ends. They can be read to the end, whatever happens in the folder."""
         for _ in range(_LOOKS - 1):
             with contextlib.suppress(CheckpointError):
-                return self._opened(until)
-        return self._opened(until)
+                return self._opened(until, after)
+        return self._opened(until, after)
 
-    def _opened(self, until: int | None) -> list[Pair]:
+    def _opened(self, until: int | None, after: int) -> list[Pair]:
         found: list[Pair] = []
-        last = -1
+        last = after
         for run in self.runs():
+            if run.last <= after:
+                continue
             if until is not None and run.first > until:
                 break
             pair = self.open_run(run)
@@ -248,10 +257,10 @@ class Truth:
             last = run.last
         return found
 
-    def read(self, until: int | None = None) -> Iterator[Stored]:
-        """What was stored, in the order of batches, up to and including `until` (and those that it was put
-        together with, whose changes are by moment, removals first)."""
-        for quads, terms in self.opened(until):
+    def read(self, until: int | None = None, after: int = -1) -> Iterator[Stored]:
+        """What was stored behind the batch `after`, in the order of batches, up to and including `until` (and
+        those that it was put together with, whose changes are by moment, removals first)."""
+        for quads, terms in self.opened(until, after):
             label = quads.label
             yield Stored(label.first, label.last, quads.changes(), terms.entries(), label.about)
 

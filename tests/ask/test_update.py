@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -263,6 +264,25 @@ def test_a_file_in_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     )
     graphs = Graphs(f"LOAD <{path.as_uri()}>")
     assert graphs.quads() == set(read_graph(path))
+
+
+@pytest.mark.parametrize("block", [100, 1 << 22])
+def test_lines_are_read_as_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    """Graphs and blank nodes included, which are met in one block and again in another."""
+    monkeypatch.setattr("kelda.ask.updating.loading.BLOCK", block)
+    for name in ("a.nt", "a.nq", "a.nq.gz"):
+        graph = [" .", " <http://e/g> .", " _:b3 ."] if ".nq" in name else [" ."]
+        text = "".join(
+            f'<http://e/a> <http://e/p> "{i}"{graph[i % len(graph)]}\n'
+            f"_:b{i % 7} <http://e/p> _:c{i}{graph[i % len(graph)]}\n"
+            for i in range(50)
+        ).encode()
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+        expected = set(read_graph(path))
+        with monkeypatch.context() as patch:
+            patch.setattr("kelda.ask.updating.loading._ids", pytest.fail)
+            assert Graphs(f"LOAD <{path.as_uri()}>").quads() == expected
 
 
 @pytest.mark.parametrize("name", ["a.ttl", "a.nt"])

@@ -17,6 +17,7 @@ from pyoxigraph import DefaultGraph, NamedNode, Quad, QueryTriples, Store
 
 from kelda.ask.prepared import prepare
 from kelda.ask.updating.update import carry_out
+from kelda.engine.absorb import Absorb
 from kelda.engine.incremental import IncrementalEvaluator
 from kelda.engine.oneshot import Result as Answer
 from kelda.engine.oneshot import evaluate
@@ -141,6 +142,19 @@ def asked(case: Case) -> tuple[Answer, str]:
     view = view_of(Documents.of(case).all(), dictionary)
     prepared = prepare(parse(case.text(), base=case.query), dictionary)
     return prepared.answer(view), prepared.explain()
+
+
+def absorbed(case: Case) -> Result:
+    """By operators over the store that an engine has made of it: the default graph came on a stream, a triple
+    an event, and was absorbed."""
+    documents, evaluator = Documents.of(case), IncrementalEvaluator()
+    evaluator.load(documents.named_graphs(*documents.named, *documents.called))
+    evaluator.add_stream(STREAM, absorb=Absorb())
+    for i, quad in enumerate(documents.default_graph(), start=1):
+        evaluator.push(STREAM, [Event(TICK * i, (quad,))])
+    evaluator.end(STREAM)
+    query = parse(case.text(), base=case.query)
+    return told(prepare(query, evaluator.store.dictionary).answer(evaluator.store.view()))
 
 
 def streamed(case: Case) -> Result:

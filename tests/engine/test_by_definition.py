@@ -135,3 +135,25 @@ def test_it_stands_up_again(cut: int) -> None:
     assert second.now == first.now
     found += second.push(S, [event(t) for t in range(cut, 10)]) + second.end(S)
     assert bag(found) == bag(expected)
+
+
+def test_a_query_that_stands_up_with_another_number_keeps_its_windows_for_itself():
+    """The number that it had before may be that of a query which comes later."""
+
+    def engine(*names: str) -> ReferenceEvaluator:
+        evaluator = ReferenceEvaluator()
+        for stream in "ab":
+            evaluator.add_stream(f"http://ex/{stream}", from_start=True)
+        for name in names:
+            evaluator.register(name, parse("SELECT * { STREAM ?s [RANGE 9s] { ?x ?p ?y } }"))
+        return evaluator
+
+    one = NamedNode("http://ex/one")
+    before = engine("gone", "kept")
+    before.drop("gone")
+    after = engine("kept")
+    after.restore(before.snapshot())
+    after.register("next", parse("SELECT * { STREAM <http://ex/b> [RANGE 9s] { ?x ?p ?y } }"))
+    after.push("http://ex/b", [Event(time, (Quad(one, one, one),)) for time in (1000, 2000)])
+    answers = after.end("http://ex/a") + after.end("http://ex/b")
+    assert {(a.bindings or {}).get("s") for a in answers if a.query == "kept"} == {NamedNode("http://ex/b")}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kelda.engine.deltas import Deltas
-from kelda.engine.deltas_kernels import gone_first
+from kelda.engine.deltas_kernels import net, next_of, told
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 3), st.integers(-2, 2), st.integers(0, 2), st.integers(0, 1)), max_size=60
@@ -47,6 +47,19 @@ def test_concat_is_in_time_order(
 @given(ROWS, st.booleans(), st.booleans())
 def test_what_is_gone_comes_first(rows: list[tuple[int, int, int, int]], gone: bool, new: bool) -> None:
     some = deltas(rows)
-    signs = [(w < 0 and gone) or (w > 0 and new) for w in some.weight.tolist()]
-    wanted = sorted(np.flatnonzero(signs).tolist(), key=lambda i: (some.time[i], some.weight[i] > 0))
-    assert gone_first(some.time, some.weight, gone, new).tolist() == wanted
+    kept, total = np.empty(len(some), np.int64), np.empty(len(some), np.int64)
+    found = net(some.time, some.weight, some.values, kept, total)
+    kept, total = kept[:found], total[:found]
+    wanted = []
+    for i in sorted(range(found), key=lambda i: (some.time[kept[i]], total[i] > 0)):
+        row = (some.time[kept[i]], np.sign(total[i]), *some.values[:, kept[i]])
+        wanted += [row] * abs(total[i]) if (gone if total[i] < 0 else new) else []
+    times, signs, columns = told(some.time, some.values, kept, total, gone, new)
+    assert list(zip(times, signs, *columns, strict=True)) == wanted
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 30)), st.sets(st.integers(0, 29)))
+def test_the_next_of_some_instants(times: list[int], instants: set[int]) -> None:
+    known, ascending = np.array(sorted(instants | {30})), np.array(sorted(times), np.int64)
+    assert next_of(known, ascending).tolist() == known[known.searchsorted(ascending)].tolist()

@@ -367,6 +367,30 @@ def test_doubles_are_reckoned_without_asking(text: str, monkeypatch: pytest.Monk
         compiled.holds(deltas)
 
 
+EXACT_NUMBERS = st.one_of(
+    st.integers(-(2**57), 2**57).map(Literal),
+    st.sampled_from([0, 1, 2, 5, 8, 10, 3600, 10**15, 10**17]).map(Literal),
+    st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**9), max_value=10**9, places=6).map(
+        Literal
+    ),
+    st.decimals(allow_nan=False, allow_infinity=False, min_value=-10, max_value=10, places=14).map(Literal),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(EXACT_NUMBERS, EXACT_NUMBERS, st.none()), min_size=1, max_size=40))
+def test_quotients(rows: list[Row]) -> None:
+    check(expression("?a / ?b"), rows)
+
+
+def test_quotients_that_end_need_no_asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[Row] = [(Literal(i), Literal(j), None) for i in range(-40, 40) for j in (1, -2, 4, 5, 8, 10)]
+    check(expression("(?a + ?b) / ?b"), rows)
+    _, deltas, compiled = compiled_over(rows, "(?a + ?b) / ?b")
+    monkeypatch.setattr(module._Answers, "_ask", None)
+    compiled.ids(deltas)
+
+
 NUMBER_ROWS = st.lists(st.tuples(*[st.sampled_from(NUMBERS) for _ in COLUMNS]), min_size=1, max_size=12)
 SUMS = st.recursive(
     LEAVES,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kelda.inprocess import log
+from kelda.shards import storing
 from kelda.store import compaction
 from kelda.store.check import check
 from tests.inprocess import scene
@@ -18,9 +19,10 @@ STRIDE = 1 if "KELDA_CASES" in os.environ else 29  # steps from one death to the
 
 @pytest.fixture(autouse=True)
 def few_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log and the store are put together every few batches."""
+    """The log and the store are put together every few batches, and an engine that stops leaves an image."""
     monkeypatch.setattr(log, "MOST_FILES", 3)
     monkeypatch.setattr(compaction, "MOST_FILES", 3)
+    monkeypatch.setattr(storing, "LEAST", 1)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import settings as settings_of_tests
+from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode
 
 from kelda.engine.answer import Answer
@@ -25,8 +29,13 @@ from kelda.io.sinks.outbox import Outbox
 from kelda.io.sources import check_source
 from kelda.io.sources.address import absolute, read_address
 from kelda.io.sources.kafka import KafkaReader, kafka_options
+from kelda.io.sources.reader import Piece
 from kelda.lang.algebra import Form
+from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event, Reject
+from kelda.rdf.skim import Skimmer
+from kelda.shards.ingest import read_messages
+from kelda.shards.routing import Routing
 
 S = "http://ex/s"
 PLACE = KafkaPlace("127.0.0.1:9092", "rooms")
@@ -239,22 +248,15 @@ class Known(KafkaSpot):
         yield from self.said
 
 
+def known(by_broker: bool = False) -> Known:
+    how = {"isolation": "read_committed", "on_gap": "fail", "by_broker": by_broker}
+    return Known(0, 5, b"", b"", place=PLACE, partition=2, begin=5, end=99, **how)  # type: ignore[arg-type]
+
+
 def read(format: str, *values: bytes, kind: str | None = None, time: int | None = 77, **how: Any) -> Any:
     by_broker = how.pop("by_broker", False)
     source = StreamSource(S, "kafka://h:1/rooms", format=format, **how)
-    spot = Known(
-        0,
-        5,
-        b"",
-        b"",
-        place=PLACE,
-        partition=2,
-        begin=5,
-        end=99,
-        isolation="read_committed",
-        on_gap="fail",
-        by_broker=by_broker,
-    )
+    spot = known(by_broker)
     Known.said = [Message(5 + 2 * i, value, time, kind) for i, value in enumerate(values)]
     rejects: list[Reject] = []
     events: list[Event] = []
@@ -371,3 +373,65 @@ sink = "kafka://h:1/out"
     with pytest.raises(UsageError, match=r"'sasl\.password' is a secret") as raised:
         read_job(job)
     assert "s3cret" not in str(raised.value)
+
+
+MAPPING = """
+prefixes: {ex: "http://ex/"}
+time: {column: t, format: epoch-ms}
+columns: [t, who, n]
+triples:
+  - ["ex:{who}", "ex:said", {column: n}]
+  - ["_:row", "ex:by", "ex:{who}"]
+"""
+
+
+@settings_of_tests(max_examples=60)
+@given(st.data())
+def test_messages_that_are_read_together(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """As rows, as lines, or one by one: the same elements, rejects and blank nodes."""
+    folder = tmp_path_factory.getbasetemp()
+    mapping = folder / "mapping.yaml"
+    mapping.write_text(MAPPING)
+    format = data.draw(st.sampled_from(["json", "csv", "tsnt"]))
+    record = {
+        "json": st.builds(
+            lambda t, n: b'{"t": %d, \n"who": "a", "n": %d}' % (t, n), st.integers(0, 99), st.integers()
+        ),
+        "csv": st.builds(lambda t, n: b"%d,a,%d" % (t, n), st.integers(0, 99), st.integers()),
+        "tsnt": st.builds(lambda t: b"%d\t%s" % (t, NT), st.integers(0, 99)),
+    }[format]
+    odd = st.sampled_from(
+        [b"?", b'{"t": "', b'"', b"{}", b"1,2", b"5\t<a", b"\n", b"1,b,2\n3,c,4", b'1,"b",2']
+    )
+    values = data.draw(st.lists(st.one_of(record, record, record, odd), min_size=1, max_size=40))
+    gaps = data.draw(st.sets(st.integers(0, 40), max_size=2))
+    said, offset = [], 5
+    for i, value in enumerate(values):
+        offset += 1 + (i in gaps)
+        said.append(Message(offset, value, 77, None))
+    source = StreamSource(
+        S, "kafka://h:1/rooms", format=format, mapping=None if format == "tsnt" else str(mapping)
+    )
+
+    def elements(portions: list[list[Message]]) -> Any:
+        found, rejects = [], list[Reject]()
+        skimmer = Skimmer(Dictionary())
+        routing = Routing()
+        routing.everything(S, 0)
+        for some in portions:
+            Known.said = some
+            piece = Piece(0, 0, known(), len(some), 0, format=format)
+            parts, size = read_messages(piece, known(), source, skimmer, routing, rejects)
+            assert size == sum(len(message.value) for message in some)
+            for part in parts:
+                times = np.repeat(part.times, np.diff(part.heads, append=part.size))
+                terms = [
+                    [str(term) for term in skimmer.dictionary.terms(column)]
+                    for column in (part.s, part.p, part.o)
+                ]
+                found += zip(times.tolist(), *terms, strict=True)
+        return found, rejects
+
+    assert elements([said]) == elements([[message] for message in said])

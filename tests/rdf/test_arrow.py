@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import random
 from datetime import date, datetime, timezone
 from itertools import pairwise
 from typing import Any
@@ -15,11 +17,13 @@ from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Triple
 
 from kelda.errors import UsageError
-from kelda.rdf.arrow import TEXT, column, one_dictionary
+from kelda.rdf.arrow import TEXT, Held, _Read, _value, column, one_dictionary
 from kelda.rdf.arrow_kernels import inline_texts
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.ids import Term, decode_inline, encode, text
+from kelda.rdf.values import BOUNDS
 
+SEED = int(os.environ.get("KELDA_RANDOM", random.randrange(1 << 32)))
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
@@ -231,3 +235,33 @@ def test_one_dictionary_of_views_of_one_that_grows() -> None:
         parts.append((ids, dictionary.view()))
     found = column(np.concatenate([ids for ids, _ in parts]), one_dictionary(parts))
     assert found.to_pylist() == [f"http://ex/{'long' * (i % 50)}{i}" for i in range(2000)]
+
+
+def test_numbers_are_read_together_as_they_are_one_by_one() -> None:
+    rng = random.Random(SEED)
+    digits = [0, 1, 3, 15, 17, 18, 19, 25, 45]
+    ends = ["", "", ".", ".5", ".123456789012345678", "e5", "E-3", " ", "\n", ".5.5", "-"]
+    odd = [
+        "",
+        "-0",
+        "0.30000000000000004",
+        "5e-324",
+        "9007199254740993.0",
+        "16777217.0",
+        "1" * 400,
+        "-128",
+        "255",
+    ]
+    for name in (*BOUNDS, "decimal", "double", "float", "boolean", "date"):
+        texts = list(odd)
+        for _ in range(200):
+            whole = "".join(rng.choice("0123456789") for _ in range(rng.choice(digits)))
+            texts.append(rng.choice(["", "", "-", "+", "00"]) + whole + rng.choice(ends))
+        read = _Read.nothing(len(texts))
+        read.take(np.arange(len(texts)), pa.array(texts, TEXT), name)
+        for i, said in enumerate(texts):
+            held, value = _value(said, name)
+            assert read.held[i] == held, (SEED, name, said)
+            if held is not Held.TEXT:
+                got = (read.real if held is Held.REAL else read.whole)[i]
+                assert got == value or value != value, (SEED, name, said)

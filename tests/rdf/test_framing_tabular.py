@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import random
 from pathlib import Path
 
 import pytest
 
 from kelda.errors import UsageError
+from kelda.rdf import framing
 from kelda.rdf.event import Event, Reject
-from kelda.rdf.framing import read_events
+from kelda.rdf.framing import Chunk, Chunker, prepare_mapping, read_events
+from tests.rdf import by_columns
 
 DATA = Path(os.environ.get("KELDA_DATA", Path(__file__).parents[3] / "shared" / "data")) / "citybench"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -351,3 +355,39 @@ def test_citybench(name):
     assert not [reject for reject in rejects if "nothing to say" not in reject.reason]
     if "time" in CITY[name]:
         assert all(1_400_000_000_000 < (event.time or 0) < 1_500_000_000_000 for event in events)
+    triples = by_columns.check("csv", (DATA / name).read_bytes(), mapping=CITY[name])
+    assert triples == sum(len(event.quads) for event in events)
+
+
+def test_a_mapping_file_is_read_once_until_it_changes(tmp_path):
+    path = tmp_path / "mapping.yaml"
+    path.write_text("triples: [['urn:{a}', 'urn:p', 'urn:o']]")
+    first = prepare_mapping("csv", str(path))
+    assert prepare_mapping("csv", path).mapping is first.mapping
+    assert prepare_mapping("json", path).framing is not first.framing
+    path.write_text("triples: [['urn:{a}', 'urn:p', 'urn:other']]")
+    assert prepare_mapping("csv", path).mapping is not first.mapping
+    path.unlink()
+    with pytest.raises(UsageError, match="cannot read the mapping"):
+        prepare_mapping("csv", path)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_usual_records_are_cut_many_at_once(seed: int, monkeypatch: pytest.MonkeyPatch):
+    draw = random.Random(seed)
+    rows = [b"1,2\n", b"a,b\r\n", b'"x\ny","z"""\n', b"\n", b'q"1,2\n', b"  \n", b"1" * 50 + b",\n"]
+    rows += [b'"', b"\r"]
+    kinds = draw.sample(rows, draw.randrange(1, 5))
+    data = b"a,b\n" + b"".join(draw.choice(kinds) for _ in range(draw.randrange(40)))
+    places = sorted(draw.choice(range(len(data) + 1)) for _ in range(draw.randrange(4)))
+    format, longest, most = draw.choice(["csv", "json"]), draw.choice([None, 30]), draw.choice([1, 3, 4096])
+    mapping = {"triples": [["urn:{a}", "urn:p", {"column": "b"}]]}
+
+    def chunks() -> list[Chunk]:
+        chunker = Chunker(format, mapping=mapping, max_records=most, max_record=longest)
+        parts = [data[i:j] for i, j in itertools.pairwise([0, *places, len(data)])]
+        return [chunk for part in parts for chunk in chunker.feed(part)] + chunker.finish()
+
+    slow = chunks()
+    monkeypatch.setattr(framing, "MANY", 1)
+    assert chunks() == slow

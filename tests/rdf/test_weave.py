@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kelda.rdf.columnar.found import found_of
+from kelda.rdf.columnar.found import found_of, without_heads
 from kelda.rdf.columnar.weave import Odd, runs, woven
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event
@@ -49,3 +49,20 @@ def test_the_order_of_the_records(seed: int):
 def test_runs():
     assert list(runs(np.array([1, 0, 1, 1, 0, 1], np.bool_))) == [(0, 1), (2, 4), (5, 6)]
     assert list(runs(np.zeros(3, np.bool_))) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_events_without_their_heads(seed: int):
+    draw = random.Random(seed)
+    events = [
+        _event(n, draw.choice([1, 1, 2, 4]), draw.random() < 0.5, draw.random() < 0.3)
+        for n in range(draw.randrange(9))
+    ]
+    dictionary = Dictionary()
+    found = found_of(events, dictionary)
+    some = np.flatnonzero([draw.random() < 0.5 for _ in range(found.size)])
+    if draw.random() < 0.5:
+        columns = (None if c is None else c[some] for c in (found.s, found.p, found.o, found.g))
+        found = found._replace(rows=some, **dict(zip("spog", columns, strict=True)))
+    left = [Event(event.time, event.quads[1:]) for event in events]
+    check_found(without_heads(found), dictionary, left, [])

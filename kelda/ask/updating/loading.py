@@ -10,19 +10,19 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyoxigraph import DefaultGraph, Quad, RdfFormat
 
 from kelda.ask.updating import fresh, quads
 from kelda.errors import UsageError
-from kelda.rdf.arrow import what_terms
-from kelda.rdf.arrow_kernels import BLANK
 from kelda.rdf.compression import Source, open_bytes
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.framings.blanks import file_scope
 from kelda.rdf.graphs import BLOCK, graph_format, read_graph
 from kelda.rdf.ids import DEFAULT_GRAPH
-from kelda.rdf.ntriples import ids_of, read
+from kelda.rdf.ntriples import blocks, ids_of
+from kelda.rdf.turtle_document import UnreadableError, read_turtle
 from kelda.store.changes import Ids
 
 AT_ONCE = 1 << 14  # quads whose terms are made ids together
@@ -67,6 +67,8 @@ def load(iri: str, graph: int | None, fetch: Fetch, dictionary: Dictionary) -> I
     kind = graph_format(urlsplit(iri).path, document.format)
     by_lines = kind in (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS)
     found = _lines(document, kind, dictionary) if by_lines else None
+    if kind is RdfFormat.TURTLE:
+        found = _turtle(document, iri, dictionary)
     if found is None:  # who reads statement by statement can say in which line a mistake is
         statements = read_graph(document.source, format=kind.file_extension, base=iri, name=document.name)
         found = _ids(statements, dictionary)
@@ -76,42 +78,55 @@ def load(iri: str, graph: int | None, fetch: Fetch, dictionary: Dictionary) -> I
 def _lines(document: Document, kind: RdfFormat, dictionary: Dictionary) -> Ids | None:
     """N-Triples and N-Quads, read as columns. None if a line is wrong, or needs who reads it as terms."""
     parts, blank = [quads.NONE], [quads.NONE.astype(np.bool_)]
-    rest = b""
+    own, rest, has_blanks = Dictionary(dictionary.seed), b"", False
     with open_bytes(document.source) as reader:
         while True:
             block = reader.read(BLOCK)
             text, _, rest = (rest + block).rpartition(b"\n") if block else (rest, b"", b"")
-            has_blanks = b"_:" in text
+            has_blanks |= b"_:" in text
             if has_blanks and b"<<(" in text:
                 return None
-            own = Dictionary(dictionary.seed) if has_blanks else dictionary
-            found = read(text, own, quads=kind is RdfFormat.N_QUADS)
-            if found.rejects:
-                return None
-            part = np.stack([found.g, found.s, found.p, found.o])
-            is_blank = np.zeros(part.shape, np.bool_)
-            if has_blanks:
-                is_blank[[0, 1, 3]] = [what_terms(part[i], own) == BLANK for i in (0, 1, 3)]
-                dictionary.add_entries(own.entries_of(part[~is_blank]))
-            parts.append(part)
-            blank.append(is_blank)
+            for some in blocks(text, own if has_blanks else dictionary, quads=kind == RdfFormat.N_QUADS):
+                if some.rejects:
+                    return None
+                part = some.columns[[3, 0, 1, 2]]
+                parts.append(part)
+                if has_blanks:
+                    is_blank = own.begin(part, b"_")
+                    blank.append(is_blank)
+                    dictionary.add_entries(own.entries_of(part[~is_blank]))
+                    own.clear()  # their labels are not known for long: they are not those of the document
+                else:
+                    blank.append(np.zeros(part.shape, np.bool_))
             if not block:
                 break
-    all_, is_blank = np.concatenate(parts, axis=1), np.concatenate(blank, axis=1)
-    return _renamed(all_, is_blank, file_scope(document.name), dictionary)
+    found = np.concatenate(parts, axis=1)
+    if not has_blanks:
+        return found
+    return _renamed(found, np.concatenate(blank, axis=1), file_scope(document.name), dictionary)
+
+
+def _turtle(document: Document, iri: str, dictionary: Dictionary) -> Ids | None:
+    """Turtle, read as columns. None if there may be a mistake in it."""
+    own = Dictionary(dictionary.seed)
+    try:
+        with open_bytes(document.source) as reader:
+            found = np.concatenate([quads.NONE, *read_turtle(reader.read, iri, own)], axis=1)
+    except UnreadableError:
+        return None
+    is_blank = own.begin(found, b"_")
+    dictionary.add_entries(own.entries_of(found[~is_blank]))
+    return _renamed(found, is_blank, file_scope(document.name), dictionary)
 
 
 def _renamed(found: Ids, is_blank: NDArray[np.bool_], scope: str, dictionary: Dictionary) -> Ids:
     """The quads with the labels that `Renamer` gives: numbered in the order in which they are first met."""
     in_order = [1, 3, 0]  # the subject is met before the object, and that before the graph
     met = is_blank[in_order].T
-    _, first, which = np.unique(found[in_order].T[met], return_index=True, return_inverse=True)
-    if not len(first):
-        return found
-    numbers = np.empty(len(first), np.int64)
-    numbers[np.argsort(first)] = np.arange(len(first))
     new = found[in_order].T
-    new[met] = fresh.blank_nodes(f"{scope}b", numbers, dictionary)[which]
+    encoded = pa.array(new[met]).dictionary_encode()
+    numbers = np.arange(len(encoded.dictionary))
+    new[met] = fresh.blank_nodes(f"{scope}b", numbers, dictionary)[encoded.indices.to_numpy()]
     found[in_order] = new.T
     return found
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kelda.errors import UsageError
 from kelda.io.job import StreamSource
@@ -33,6 +33,8 @@ KINDS = {
 """Formats by the media types of messages."""
 
 LINES = ("tsnt",)  # formats of which messages are read together
+ROWS = ("json", "ndjson", "csv")  # and those of which they are where a mapping tells their times
+SHORT = 8  # messages of a chunk, below which it does not pay
 
 
 class Run(NamedTuple):
@@ -55,6 +57,35 @@ class Run(NamedTuple):
         if data.count(b"\n") != len(values) - 1 or b"\r" in data or max(map(len, values)) > longest:
             return None
         return data
+
+    def rows(self, longest: int) -> list[tuple[Chunk, list[Message]]] | None:
+        """All of them as rows, with the messages that these are: a chunk for offsets that follow each other,
+        as blank nodes are called by them. None: it cannot be, or does not pay."""
+        if self.format not in ROWS:
+            return None
+        chunks: list[tuple[Chunk, list[Message]]] = []
+        first = 0
+        messages = self.messages
+        for i in range(1, len(messages) + 1):
+            if i == len(messages) or messages[i].offset != messages[i - 1].offset + 1:
+                some, first = messages[first:i], i
+                values = [message.value for message in some]
+                if self.format != "csv":
+                    values = [_on_one_line(value) for value in values]
+                data = b"\n".join(values)
+                if self.format == "csv" and (b'"' in data or data.count(b"\n") != len(some) - 1):
+                    return None
+                if max(len(message.value) for message in some) > longest:
+                    return None
+                chunks.append((Chunk(1, some[0].offset, b"", data), some))
+        return chunks if len(messages) >= SHORT * len(chunks) else None
+
+
+def _on_one_line(value: bytes) -> bytes:
+    """JSON without its line breaks, which are white space wherever they may stand."""
+    if b"\n" in value or b"\r" in value:
+        return value.replace(b"\n", b" ").replace(b"\r", b" ")
+    return value
 
 
 def format_of(kind: str | None, otherwise: str) -> str:
@@ -113,6 +144,11 @@ class ToRead:
         if format == "nquads":
             self.ready["messages"] = prepare_mapping("messages", None)
 
+    @property
+    def mapping(self) -> Any:
+        """The mapping of the format, ready for use."""
+        return next(iter(self.ready.values())).mapping
+
     def context(self, format: str) -> bytes:
         """What is in force before the first word of a message."""
         ready = self.ready[format]
@@ -165,15 +201,17 @@ def _read(
     if format == "nquads" and not value[:1].isdigit():
         format = "messages"  # all of it is one event, whatever it is about
     if format in ("json", "ndjson", "ndjsonld"):
-        value = value.replace(b"\n", b" ").replace(b"\r", b" ")  # white space, wherever they may stand
+        value = _on_one_line(value)
     left_out = max(0, len(value) - how.longest)
+    where = _where(spot, message)
+    row = format in ROWS and b"\n" not in value  # so there is one event in it, and its offset is its number
     return read_chunk(
-        Chunk(1, 0, contexts[format], value[: how.longest], left_out=left_out),
+        Chunk(1, message.offset if row else 0, contexts[format], value[: how.longest], left_out=left_out),
         format,
         time_predicate=how.source.time,
         mapping=how.ready[format],
-        on_reject=rejects.append,
-        name=_where(spot, message),  # so blank nodes belong to their message
+        on_reject=lambda reject: rejects.append(replace(reject, source=where)),
+        name=spot.name if row else where,  # so blank nodes belong to their message
         max_record=how.source.max_record,
         needs_time=message.time is None,
     )

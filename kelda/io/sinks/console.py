@@ -59,7 +59,7 @@ class ConsoleSink:
     def _print(self, answers: Sequence[Answer]) -> None:
         out = self._out or sys.stdout
         if self._style == "ndjson":
-            out.write(Ndjson().body(answers).decode())
+            out.write(bytes(Ndjson().body(answers)).decode())
         else:
             from rich.console import Console
 

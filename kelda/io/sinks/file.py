@@ -93,8 +93,8 @@ class FileSink:
             columns_in(answers) if self.format.columns is None else self.format.columns
         )
         data = self.format.body(answers)
-        if page.bytes == 0:
-            data = self.format.head() + data
+        if page.bytes == 0 and (head := self.format.head()):
+            data = b"".join((head, data))
         with writing(f"batch {batch} to {self.path}"):
             os.ftruncate(self._file, page.bytes)
             write_all(self._file, data, page.bytes)

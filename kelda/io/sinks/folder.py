@@ -88,7 +88,7 @@ class FolderSink:
         if answers:
             if self.format.columns is None:
                 self.format.columns = columns_in(answers)
-            data = self.format.head() + self.format.body(answers)
+            data = b"".join((self.format.head(), self.format.body(answers)))
             page = replace(page, columns=self.format.columns, bytes=page.bytes + len(data))
             replace_file(self.file(batch), data)
         self._journal.keep(page)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kelda.engine.answer import Answer
+from kelda.engine.columnar import last_time
 from kelda.errors import InputError, UsageError
 from kelda.io.formats import TIME_PREDICATE, Messages
 from kelda.io.sinks.folder import FolderSink, batch_files
@@ -50,9 +51,8 @@ class StreamSink(FolderSink):
         """Take the answers of a batch, with which the query has reported up to `reported`. Without it
         the heart-beat is the time of the last answer, and stands still while there is none."""
         before = self._journal.now().time
-        times = [answer.time for answer in answers]
-        times += [time for time in (before, reported) if time is not None]
-        beat = max(times, default=None)
+        times = (last_time(answers), before, reported)
+        beat = max((time for time in times if time is not None), default=None)
         if answers or beat != before:
             self._put(batch, answers, beat, content)
 

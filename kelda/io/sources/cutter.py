@@ -18,11 +18,15 @@ from kelda.io.sources.runs import last_cut
 from kelda.io.sources.spot import Spot, lines_before
 from kelda.io.sources.text import Text
 from kelda.rdf.framing import BOM, RECORDS, checked_length, framing_of, prepare_mapping
+from kelda.rdf.framings import document_kernels as documents
 from kelda.rdf.framings.base import HEAD, Chunk, LineSplitter, Splitter
+from kelda.rdf.framings.mapping import TableMapping
 from kelda.rdf.framings.messages import MessageSplitter
-from kelda.rdf.framings.ndjsonld import ContextLineSplitter
+from kelda.rdf.framings.ndjsonld import ContextLineSplitter, context_line
 from kelda.rdf.framings.nquads import RunSplitter
+from kelda.rdf.framings.row_kernels import FULL, whole_rows
 from kelda.rdf.framings.tabular import RowSplitter
+from kelda.rdf.messages import walk
 
 PIECE_BYTES = 1 << 18  # a piece of the usual lines is then some thousand records
 MOST_TIMES = (
@@ -85,8 +89,11 @@ class Cutter:
         self._any_length = self.longest >= self.piece_bytes  # of what fits into a piece, nothing is too long
         self.by_line = isinstance(splitter, LineSplitter)
         self._by_run = isinstance(splitter, RunSplitter) and not exact and self._any_length
+        self._by_row = isinstance(splitter, RowSplitter) and self._any_length
+        self._by_document = isinstance(splitter, ContextLineSplitter) and self._any_length
         if self._by_run:  # a line more is looked at, in which nothing must be too long either
             self.piece_bytes = min(self.piece_bytes, self.longest * 4 // 5)
+        self._by_message = isinstance(splitter, MessageSplitter)
         self._first_context = splitter.context
         self._spots_in = None if spots_in is None else str(spots_in.absolute())
         # What is read of timestamped N-Triples does not depend on how many records came before.
@@ -113,8 +120,18 @@ class Cutter:
         if self.by_line:
             return self._lines(text, place, complete, limit, most)
         inside = self._window is not None and self._window.is_inside(text, place)
+        by_row = self._by_row and not inside and limit is None
+        if by_row and (step := self._rows(text, place, complete, most)) is not None:
+            self._window = None
+            return step
+        by_document = self._by_document and not inside and limit is None
+        if by_document and (step := self._documents(text, place, complete, most)) is not None:
+            self._window = None
+            return step
         if self._by_run and not inside and (place.at or text.read(0, len(BOM)) != BOM):
             return self._runs(text, place, complete, limit, most)
+        if self._by_message and not (self._window and self._window.is_amid(text, place, complete)):
+            return self._messages(text, place, complete, limit, most)
         return self._records(text, place, complete, limit, most)
 
     def needs(self, text: Text, place: Place) -> int:
@@ -224,13 +241,114 @@ class Cutter:
             end = last_cut(data, end, at_end)
         if not end:  # one event is longer than that, or nothing is left
             return self._records(text, place, complete, limit, 1)
-        said = data[:end]
-        lines = _lines_in(said, len(said))
-        records = lines + (not said.endswith(b"\n"))
+        lines = _lines_in(data, end)
+        records = lines + (data[end - 1] != ord("\n"))
         after = place._replace(at=place.at + end, line=place.line + lines, records=place.records + records)
-        return Step(
-            Chunk(place.line, place.records, b"", said), records, after, complete and text.at_end(after.at)
-        )
+        last = complete and text.at_end(after.at)
+        if self._spots_in is not None:
+            tail = data[max(0, end - TAIL) : end]
+            spot = Spot(place.line, place.records, b"", b"", self._spots_in, place.at, end, tail)
+            return Step(spot, records, after, last)
+        said = data if end == len(data) else data[:end]
+        return Step(Chunk(place.line, place.records, b"", said), records, after, last)
+
+    # ------------------------------------------------------------------ rows
+
+    def _rows(self, text: Text, place: Place, complete: bool, most: int) -> Step | None:
+        """The piece, if it is of usual rows; None if the splitter has to look at them."""
+        data = text.read(place.at, self.piece_bytes + LOOK)
+        at_end = complete and text.at_end(place.at + len(data))
+        begin, context = 0, place.context
+        mapping: TableMapping = self._ready.mapping
+        if place.at == 0 and data.startswith(BOM):
+            begin = len(BOM)
+        if mapping.header is None and not context:
+            end = data.find(b"\n", begin) + 1
+            context = data[begin:end]
+            if not end or b'"' in context or context.isspace() or len(context) > self.longest:
+                return None
+            begin = end
+        array = np.frombuffer(data, np.uint8)
+        delimiter = ord(mapping.delimiter)
+        found = whole_rows(array, begin, delimiter, most, self.piece_bytes, self.longest, at_end)
+        end, records, why = map(int, found)
+        if not records or why != FULL:
+            return None
+        first = place.line + data.count(b"\n", 0, begin)
+        line = first + data.count(b"\n", begin, end)
+        after = Place(place.at + end, line, place.records + records, context)
+        chunk = Chunk(first, place.records, context, data[begin:end])
+        return Step(chunk, records, after, complete and text.at_end(after.at))
+
+    # ------------------------------------------------------------------ documents, and contexts between them
+
+    def _documents(self, text: Text, place: Place, complete: bool, most: int) -> Step | None:
+        """The piece; None if more of the text has to be seen than usual."""
+        data = text.read(place.at, self.piece_bytes + LOOK)
+        at_end = complete and text.at_end(place.at + len(data))
+        begin = end = len(BOM) if place.at == 0 and data.startswith(BOM) else 0
+        context = place.context if place.at else self._first_context
+        array, records = np.frombuffer(data, np.uint8), 0
+        while True:
+            found = documents.whole_documents(
+                array, end, most - records, self.piece_bytes, records > 0, self.longest, at_end
+            )
+            end, more, why = map(int, found)
+            records += more
+            if why != documents.UNSURE:
+                break
+            behind_line = data.find(b"\n", end) + 1 or len(data) * at_end
+            line = data[end:behind_line]
+            if not behind_line or len(line) > self.longest:
+                return None
+            said = context_line(line, self._ready.mapping)
+            is_record = said is None and not line.isspace()
+            if records and (not is_record or behind_line > self.piece_bytes):
+                why = documents.FULL
+                break
+            end = behind_line
+            records += is_record
+            if not is_record:
+                begin, context = end, context if said is None else said
+        if not records or why != documents.FULL:
+            return None
+        first = place.line + data.count(b"\n", 0, begin)
+        line_behind = first + data.count(b"\n", begin, end)
+        after = Place(place.at + end, line_behind, place.records + records, context)
+        chunk = Chunk(first, place.records, context, data[begin:end])
+        return Step(chunk, records, after, complete and text.at_end(after.at))
+
+    # ------------------------------------------------------------------ messages
+
+    def _messages(
+        self, text: Text, place: Place, complete: bool, limit: int | None, most: int
+    ) -> Step | None:
+        begin, context = place.at, place.context if place.at else self._first_context
+        if place.at == 0 and text.read(0, len(BOM)) == BOM:
+            begin = len(BOM)
+        until = place.at + self.piece_bytes
+        data = text.read(begin, self.piece_bytes + self.piece_bytes // 4)
+        seen = begin + len(data)
+        ends_here = text.at_end(seen)
+        walked = walk(data, context, self.longest, at_end=complete and ends_here)
+        ends = walked.ends[: len(walked.ends) - walked.tail]
+        too_long = np.flatnonzero(np.diff(ends, prepend=0) > self.longest)
+        if len(too_long):
+            ends = ends[: too_long[0]]
+        fit = max(1, int(np.searchsorted(ends, until - begin, "right")))
+        if limit is not None:
+            fit = min(fit, int(np.searchsorted(ends, limit - begin, "right")))
+        records = min(fit, most, len(ends))
+        full = records < len(ends) or records == most or len(too_long) > 0 or begin + walked.open_at >= until
+        if not records and not complete and ends_here and seen < until and len(data) <= self.longest:
+            return None  # the first message is not there yet
+        if not records or not (full or ends_here):  # what goes on here may be very long
+            return self._records(text, place, complete, limit, most)
+        end = int(ends[records - 1])
+        chunk = Chunk(place.line, place.records, context, data[:end])
+        after = [context for first, context in walked.contexts if first <= records][-1]
+        there = Place(begin + end, place.line + _lines_in(data, end), place.records + records, after)
+        return Step(chunk, records, there, complete and text.at_end(there.at))
 
     # ------------------------------------------------------------------ any records
 
@@ -357,6 +475,10 @@ class _Window:
     def is_inside(self, text: Text, place: Place) -> bool:
         """Whether the record at `place` is so long that its beginning was let go."""
         return text is self._text and place.at == self._at and bool(self._gone.size) and not self.cuts
+
+    def is_amid(self, text: Text, place: Place, complete: bool) -> bool:
+        """Whether the record at `place` is so long that a good part of it was looked at already."""
+        return not self.cuts and self.goes_on(text, place, complete)
 
     def more(self) -> bool:
         """Look further; False if the text ends."""

@@ -16,7 +16,7 @@ from kelda.io.sinks.folder import batch_files
 from kelda.io.sinks.journal import JOURNAL, Journal
 from kelda.io.sources.reader import Offset, Piece
 from kelda.kept import RESTORE, reading
-from kelda.rdf.framing import Chunker
+from kelda.rdf.messages import chunks
 
 APART = 1_000_000  # more pieces than a batch has
 
@@ -56,8 +56,7 @@ class FedReader:
             with reading(path):
                 data = path.read_bytes()
             size += len(data)
-            chunker = Chunker("messages", max_records=self._piece_records)
-            for i, chunk in enumerate([*chunker.feed(data), *chunker.finish()]):
+            for i, chunk in enumerate(chunks(data, self._piece_records)):
                 found.append(
                     Piece(
                         self.number,

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kelda.errors import KeldaError, UsageError
-from kelda.io.elements import ELEMENTS, pack
+from kelda.io.elements import ELEMENTS, Events, Pushed, pack
 from kelda.io.job import StreamSource
 from kelda.io.sources.cutter import Place, Step
 from kelda.io.sources.reader import Now, wall
@@ -65,12 +65,16 @@ class PushReader(SpooledReader):
         return self._spool.place.records
 
     def push(
-        self, data: str | bytes | Event | Iterable[Event], *, wait: bool = True, timeout: float | None = None
+        self,
+        data: str | bytes | Event | Iterable[Event] | Pushed,
+        *,
+        wait: bool = True,
+        timeout: float | None = None,
     ) -> int:
         """Push whole records, as text in the stream's format or as events; returns how many.
 
-        Text is a document of its own: it brings its prefixes. Where too much waits, `wait` says whether to
-        wait (at most `timeout` seconds) or to raise BusyError at once.
+        Text is a document of its own: it brings its prefixes. Columns have a time for each event. Where too
+        much waits, `wait` says whether to wait (at most `timeout` seconds) or to raise BusyError at once.
         """
         if isinstance(data, str | bytes):
             if self.format == ELEMENTS:
@@ -82,11 +86,15 @@ class PushReader(SpooledReader):
             with self._spool.changed:  # one push after the other: its records stay together
                 self._room(wait, timeout)
                 return self._document().add(text, complete=True)
-        events = [data] if isinstance(data, Event) else list(data)
+        events: Events = (
+            data if isinstance(data, Pushed) else [data] if isinstance(data, Event) else list(data)
+        )
         with self._spool.changed:
             self._room(wait, timeout)
             place = self._spool.place
-            packed = pack([self._timed(event) for event in events])
+            if not isinstance(events, Pushed):
+                events = [self._timed(event) for event in events]
+            packed = pack(events)
             chunk = Chunk(0, place.records, b"", packed)
             after = Place(0, place.line, place.records + len(events))
             self._spool.append(Step(chunk, len(events), after, False), format=ELEMENTS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from kelda.rdf.framings.nquads import RunSplitter, thing_of
 from kelda.rdf.framings.tsnt import TIMED, says_nothing
 
-BACK = 1 << 12  # bytes that are looked at first
+BACK = 1 << 10  # bytes that are looked at first
 
 
 def last_cut(data: bytes, target: int, at_end: bool) -> int:

@@ -7,8 +7,16 @@ record it hands to the framing. Formats that are not listed are read by their fr
 
 from __future__ import annotations
 
-from kelda.rdf.columnar.found import Found, Read, found_of
+from kelda.rdf.columnar import csv, json_lines, jsonld, messages, nquads
+from kelda.rdf.columnar.found import Found, Read, found_of, without_heads
 
-READERS: dict[str, Read] = {}
+READERS: dict[str, Read] = {
+    "csv": csv.read,
+    "json": json_lines.read,
+    "messages": messages.read,
+    "ndjson": json_lines.read,
+    "ndjsonld": jsonld.read,
+    "nquads": nquads.read,
+}
 
-__all__ = ["READERS", "Found", "Read", "found_of"]
+__all__ = ["READERS", "Found", "Read", "found_of", "without_heads"]

@@ -17,3 +17,8 @@ class Cells(NamedTuple):
     text: NDArray[np.uint8]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
+
+
+def addressed(cells: Cells) -> tuple[np.uint64, NDArray[np.int64], NDArray[np.int64]]:
+    """Cells as kernels take them, as long as somebody holds the text."""
+    return np.uint64(cells.text.ctypes.data), cells.start, cells.end

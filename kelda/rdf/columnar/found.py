@@ -56,3 +56,18 @@ def found_of(events: Sequence[Event], dictionary: Dictionary) -> Found:
     times = np.array([NO_TIME if event.time is None else event.time for event in said], np.int64)
     number = np.repeat(np.arange(len(said)), sizes)
     return Found(len(quads), times[number], number, None, s, p, o, g)
+
+
+def without_heads(found: Found) -> Found:
+    """The same without the first triple of each event; an event with no other is none."""
+    begins = np.diff(found.event, prepend=-1) > 0
+    place = np.cumsum(~begins) - 1  # of those that stay
+    event = found.event[~begins]
+    number = np.cumsum(np.diff(event, prepend=event[:1]) > 0, dtype=np.int64)
+    rows = np.arange(found.size) if found.rows is None else found.rows
+    stays = ~begins[rows]
+    columns = (None if c is None else c[stays] for c in (found.s, found.p, found.o, found.g))
+    s, p, o, g = columns
+    assert s is not None and p is not None and o is not None
+    sent = None if found.rows is None else place[rows[stays]]
+    return Found(len(event), found.time[~begins], number, sent, s, p, o, g)

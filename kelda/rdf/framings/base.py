@@ -11,13 +11,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
 from pyoxigraph import Quad, RdfFormat, parse
 
 from kelda.errors import UsageError
 from kelda.rdf import wire
 from kelda.rdf.event import Event, Reject
+from kelda.rdf.framings.row_kernels import whole_lines
 
 # Bytes of a record, its line break or delimiter with it, if nobody says otherwise. Longer ones are rejected.
 # A quoted text that does not close within as many is taken for a forgotten quote: the record is broken, and
@@ -170,6 +173,15 @@ class Framing(Protocol):
     def read(self, chunk: Chunk, how: Reading) -> Iterator[Event]: ...
 
 
+@runtime_checkable
+class Quick(Splitter, Protocol):
+    """A splitter that finds many usual records at once."""
+
+    def usual(self, data: NDArray[np.uint8], start: int, most: int, longest: int, at_end: bool) -> Usual:
+        """Where the next usual records from `start` on end, at most so many."""
+        ...
+
+
 class RecordError(Exception):
     """A record that cannot be read; its text is the reason. Never leaves a framing."""
 
@@ -218,6 +230,8 @@ def _lone_surrogate(text: str) -> str | None:
     return next((found[0] for found in _ESCAPES.finditer(text) if found[1]), None)
 
 
+Usual = tuple[int, int, int]  # where records end, how many they are, and why no more, see row_kernels
+
 _LINE_END = re.compile(rb"\n")
 
 
@@ -239,3 +253,6 @@ class LineSplitter:
 
     def cuts(self, data: bytes, at_end: bool) -> list[Cut]:
         return [Cut(end, b"") for end in line_ends(data, at_end)]
+
+    def usual(self, data: NDArray[np.uint8], start: int, most: int, longest: int, at_end: bool) -> Usual:
+        return whole_lines(data, start, most, longest, at_end)

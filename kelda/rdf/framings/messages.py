@@ -103,16 +103,17 @@ class Context:
             else:
                 self._prefixes[words[1]], words = words[2], words[3:]
 
-    def declare(self, name: bytes, iri: bytes) -> None:
-        """`name` is a prefix with its colon, or empty for the base."""
+    def declare(self, name: bytes, iri: bytes) -> bool:
+        """`name` is a prefix with its colon, or empty for the base. False if the IRI is none."""
         absolute = self._resolve(iri)
         if absolute is None:
-            return  # its own message is rejected for it
+            return False  # its own message is rejected for it
         if name:
             self._prefixes[name] = absolute
         else:
             self._base = absolute
         self._text = None
+        return True
 
     def _resolve(self, iri: bytes) -> bytes | None:
         if _SCHEME.match(iri):
@@ -123,6 +124,15 @@ class Context:
         except (SyntaxError, StopIteration, MemoryError):
             return None
         return b"<" + quad.subject.value.encode() + b">" if isinstance(quad.subject, NamedNode) else None
+
+    @property
+    def prefixes(self) -> Mapping[bytes, bytes]:
+        """The IRI of each name, in angle brackets; names end with their colon."""
+        return self._prefixes
+
+    @property
+    def base(self) -> bytes | None:
+        return self._base
 
     @property
     def text(self) -> bytes:

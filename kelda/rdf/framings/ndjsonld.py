@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from pyoxigraph import NamedNode, Quad, RdfFormat
@@ -58,6 +59,11 @@ class ContextMapping:
         if "@context" in given:
             self.first = json.dumps(given["@context"]).encode()
 
+    @cached_property
+    def key(self) -> str:
+        """The same for mappings that say the same of addresses."""
+        return repr(self.contexts)
+
     def filled_in(self, context: Any) -> Any:
         """The context with the addresses that the mapping knows replaced by what they stand for."""
         if isinstance(context, str):
@@ -90,7 +96,7 @@ class ContextLineSplitter:
         for end in line_ends(data, at_end):
             line = data[start:end]
             too_long = self._inside or len(line) > self._longest
-            context = None if too_long else _context_line(line, self._mapping)
+            context = None if too_long else context_line(line, self._mapping)
             if context is not None:
                 self.context = context
             cuts.append(Cut(end, self.context, record=too_long or (context is None and not line.isspace())))
@@ -98,7 +104,8 @@ class ContextLineSplitter:
         return cuts
 
 
-def _context_line(line: bytes, mapping: ContextMapping) -> bytes | None:
+def context_line(line: bytes, mapping: ContextMapping) -> bytes | None:
+    """The context that a line sets for those below it; None if it is a document, or blank."""
     if b'"@context"' not in line:
         return None
     try:

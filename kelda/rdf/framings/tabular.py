@@ -17,6 +17,9 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kelda.errors import UsageError
 from kelda.rdf.event import Event
 from kelda.rdf.framings.base import (
@@ -27,12 +30,14 @@ from kelda.rdf.framings.base import (
     LineSplitter,
     Reading,
     RecordError,
+    Usual,
     json_text,
     line_ends,
 )
 from kelda.rdf.framings.blanks import scope_of
 from kelda.rdf.framings.eventtime import event_time
 from kelda.rdf.framings.mapping import Each, Row, TableMapping, compile_mapping
+from kelda.rdf.framings.row_kernels import UNSURE, whole_rows
 
 csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))  # how long a row may be is said elsewhere
 
@@ -47,7 +52,8 @@ def _prepared(name: str, mapping: Mapping[str, Any] | None) -> TableMapping:
     return compile_mapping(mapping)
 
 
-def _event(row: Row, ordinal: int, how: Reading, each: Each | None = None) -> Event:
+def row_event(row: Row, ordinal: int, how: Reading, each: Each | None = None) -> Event:
+    """The event of a row; RecordError if it makes none."""
     mapping: TableMapping = how.mapping
     quads = mapping.quads(row, scope_of(how.name, ordinal), each)
     time = mapping.time(row)
@@ -74,6 +80,11 @@ class RowSplitter:
     def forget(self, size: int) -> int:
         self._inside = True
         return size
+
+    def usual(self, data: NDArray[np.uint8], start: int, most: int, longest: int, at_end: bool) -> Usual:
+        if self._header_due or self._inside:
+            return start, 0, UNSURE
+        return whole_rows(data, start, ord(self._delimiter), most, len(data), longest, at_end)
 
     def cuts(self, data: bytes, at_end: bool) -> list[Cut]:
         cuts: list[Cut] = []
@@ -149,7 +160,7 @@ class Csv:
 
     def read(self, chunk: Chunk, how: Reading) -> Iterator[Event]:
         mapping: TableMapping = how.mapping
-        header = self._header(chunk, mapping)
+        header = header_of(chunk, mapping)
         position = {name: place for place, name in enumerate(header)}
         start, line, ordinal = 0, chunk.first_line, chunk.ordinal
         splitter = RowSplitter(mapping.delimiter, header_known=True, longest=how.longest)
@@ -165,7 +176,7 @@ class Csv:
                         text = cells[position[column]]
                         return None if not text.strip() or text in mapping.missing else text
 
-                    event = _event(value, ordinal, how)
+                    event = row_event(value, ordinal, how)
                 except RecordError as error:
                     how.reject(line, str(error), row)
                 else:
@@ -173,17 +184,19 @@ class Csv:
                 ordinal += 1
             start, line = cut.end, line + row.count(b"\n")
 
-    def _header(self, chunk: Chunk, mapping: TableMapping) -> tuple[str, ...]:
-        header = mapping.header
-        if header is None:
-            try:
-                header = tuple(name.strip() for name in _cells(chunk.context, mapping.delimiter))
-            except RecordError as error:
-                raise UsageError(f"the CSV header cannot be read: {error}") from None
-        for name in mapping.columns:
-            if name not in header:
-                raise UsageError(f"the mapping uses column '{name}', but the header has: {', '.join(header)}")
-        return header
+
+def header_of(chunk: Chunk, mapping: TableMapping) -> tuple[str, ...]:
+    """The names of the columns of a chunk of CSV; UsageError if the mapping uses others."""
+    header = mapping.header
+    if header is None:
+        try:
+            header = tuple(name.strip() for name in _cells(chunk.context, mapping.delimiter))
+        except RecordError as error:
+            raise UsageError(f"the CSV header cannot be read: {error}") from None
+    for name in mapping.columns:
+        if name not in header:
+            raise UsageError(f"the mapping uses column '{name}', but the header has: {', '.join(header)}")
+    return header
 
 
 # ------------------------------------------------------------------------------------ json
@@ -220,13 +233,13 @@ def object_event(found: Mapping[str, Any], ordinal: int, how: Reading) -> Event:
     missing = how.mapping.missing
 
     def value(column: str) -> str | None:
-        text = _look_up(found, column)
+        text = text_in(found, column)
         return None if text is None or not text.strip() or text in missing else text
 
     try:
-        return _event(value, ordinal, how)
+        return row_event(value, ordinal, how)
     except _Several:
-        return _event(value, ordinal, how, partial(_combinations, found, missing))
+        return row_event(value, ordinal, how, partial(_combinations, found, missing))
 
 
 class _Number(str):
@@ -246,8 +259,8 @@ def _object(line: bytes) -> dict[str, Any]:
     return found
 
 
-def _look_up(found: Mapping[str, Any], column: str) -> str | None:
-    """A member by its name, or along a path `a.b.c`."""
+def text_in(found: Mapping[str, Any], column: str) -> str | None:
+    """The text of a member by its name, or along a path `a.b.c`."""
     value: Any = found.get(column)
     if value is None and "." in column and column not in found:
         value = found
@@ -271,7 +284,7 @@ def _text_of(value: Any, column: str) -> str | None:
         return format(value, "f") if isinstance(value, Decimal) else str(value)
     if isinstance(value, date):  # datetimes are dates
         return value.isoformat().replace("+00:00", "Z")
-    if hasattr(value, "item"):  # a number of NumPy's
+    if hasattr(value, "item") and getattr(value, "size", 1) == 1:  # a number of NumPy's
         return _text_of(value.item(), column)
     raise RecordError(f"'{column}' holds an object, not a value")
 
