@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -385,7 +386,7 @@ triples:
 """
 
 
-@settings_of_tests(max_examples=60)
+@settings_of_tests(max_examples=int(os.environ.get("KELDA_CASES", "60")))
 @given(st.data())
 def test_messages_that_are_read_together(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -77,7 +77,7 @@ class Run(NamedTuple):
                     return None
                 if max(len(message.value) for message in some) > longest:
                     return None
-                chunks.append((Chunk(1, some[0].offset, b"", data), some))
+                chunks.append((Chunk(1, some[0].offset, b"", data + b"\n"), some))
         return chunks if len(messages) >= SHORT * len(chunks) else None
 
 
@@ -205,8 +205,9 @@ def _read(
     left_out = max(0, len(value) - how.longest)
     where = _where(spot, message)
     row = format in ROWS and b"\n" not in value  # so there is one event in it, and its offset is its number
+    text = value[: how.longest] + (b"\n" if row and not left_out else b"")  # a row is a line
     return read_chunk(
-        Chunk(1, message.offset if row else 0, contexts[format], value[: how.longest], left_out=left_out),
+        Chunk(1, message.offset if row else 0, contexts[format], text, left_out=left_out),
         format,
         time_predicate=how.source.time,
         mapping=how.ready[format],
