@@ -12,6 +12,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 SIGHTINGS = Path(__file__).parent.parent / "sightings.tsnt"
+# What is true at an instant is told when something later is seen.
+LAST = "10000\t<http://example.org/dan> <http://example.org/seenIn> <http://example.org/hall> ."
 
 
 def main(broker: str = "127.0.0.1:9092") -> None:
@@ -25,7 +27,7 @@ def main(broker: str = "127.0.0.1:9092") -> None:
             if problem.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
     producer = Producer({"bootstrap.servers": broker})
-    lines = SIGHTINGS.read_text(encoding="utf-8").splitlines()
+    lines = [*SIGHTINGS.read_text(encoding="utf-8").splitlines(), LAST]
     for line in lines:
         who = line.split()[1]
         producer.produce("sightings", line, key=who)

@@ -9,6 +9,7 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -467,12 +468,16 @@ def test_the_example(broker: Broker, tmp_path: Path) -> None:
     job.write_text(job.read_text().replace("127.0.0.1:9092", broker.address))
     subprocess.run([sys.executable, str(folder / "topics.py"), broker.address], check=True, timeout=60)
     how: Any = {"env": os.environ | {"PYTHONPATH": str(root)}, "stdout": subprocess.PIPE, "text": True}
-    kelda_run = subprocess.Popen([sys.executable, "-m", "kelda.cli", "run", str(job)], **how)
+    main = "from kelda.cli import main; main()"
+    kelda_run = subprocess.Popen([sys.executable, "-c", main, "run", str(job)], **how)
     shown = subprocess.Popen([sys.executable, str(folder / "answers.py"), broker.address], **how)
+    give_up = threading.Timer(PATIENCE, shown.kill)
+    give_up.start()
     try:
         assert shown.stdout is not None
-        who = [shown.stdout.readline().split()[0] for _ in range(2)]
+        who = [shown.stdout.readline().partition(" ")[0] for _ in range(2)]
     finally:
+        give_up.cancel()
         kelda_run.kill()
         shown.kill()
         kelda_run.communicate()
