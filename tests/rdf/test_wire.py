@@ -164,7 +164,14 @@ def _of_three_parts() -> bytes:
     import msgpack
 
     values = msgpack.packb({msgpack.ExtType(1, b"Reject"): ["s", 1, "r"]})
-    return wire.MAGIC + b"\x01" + b"\1\0\0\0" + msgpack.packb([]) + len(values).to_bytes(4, "little") + values
+    return (
+        wire.MAGIC
+        + bytes([wire.FORM])
+        + b"\1\0\0\0"
+        + msgpack.packb([])
+        + len(values).to_bytes(4, "little")
+        + values
+    )
 
 
 SAMPLE = wire.encode(
