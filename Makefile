@@ -10,7 +10,7 @@ STAMP  := $(VENV)/.made-from-pyproject
 SHELL  := /bin/bash
 
 .DEFAULT_GOAL := help
-.PHONY: help venv warm demo test test-spark crash fuzz elastic check conformance oracle oracle-deps bench bench-full bench-parts bench-parse clean jdk
+.PHONY: help venv warm demo test test-spark crash fuzz elastic check conformance oracle oracle-deps brokers bench bench-full bench-parts bench-parse clean jdk
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ oracle: $(STAMP) ## thousands of random queries beside Apache Jena, about five m
 
 oracle-deps: $(STAMP)
 	@$(BIN)/python -m tests.oracle --prepare
+
+brokers: $(STAMP) ## fetch Kafka, for the tests that need a broker (44 MB in ~/.cache/kelda)
+	@$(BIN)/python -m tests.brokers.kafka
 
 bench-parse: $(STAMP) ## how fast queries are parsed
 	$(BIN)/python -m bench.parse

@@ -8,6 +8,7 @@ KELDA_RANDOM=1 they draw new ones (and print how to get a failure back), with KE
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -20,6 +21,7 @@ from hypothesis import settings
 
 from kelda.doctor import require_java
 from kelda.errors import EnvironmentProblem
+from tests.brokers.kafka import Broker, NoBroker, prepare
 
 # No deadline: kernels may have to be compiled, and the machine may be busy.
 settings.register_profile(
@@ -29,6 +31,10 @@ settings.load_profile("kelda")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    with_kafka = [item for item in items if item.get_closest_marker("kafka")]
+    if with_kafka and (missing := _no_kafka()) is not None:
+        for item in with_kafka:
+            item.add_marker(pytest.mark.skip(reason=f"NO KAFKA: {missing}"))
     on_spark = [item for item in items if item.get_closest_marker("spark")]
     if not on_spark:
         return
@@ -37,6 +43,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     except EnvironmentProblem as problem:
         for item in on_spark:
             item.add_marker(pytest.mark.skip(reason=str(problem).splitlines()[0]))
+
+
+def _no_kafka() -> str | None:
+    """What is missing for a broker, if anything."""
+    if importlib.util.find_spec("confluent_kafka") is None:
+        return "no confluent-kafka; pip install 'kelda[kafka]'"
+    try:
+        prepare()
+    except NoBroker as problem:
+        return str(problem)
+    return None
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A Kafka broker, which all tests share: each has topics of its own."""
+    with Broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
 
 
 @pytest.fixture(autouse=True, scope="session")

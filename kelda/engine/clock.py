@@ -4,6 +4,10 @@ A stream's clock says up to which instant no more elements will come (`closed`):
 element less the allowed lateness, or what a heart-beat promised, or for ever once it has ended.
 The engine's clock is the slowest of the streams that take part.
 
+A stream may come in several *lanes* (the partitions of a topic), each in an order of its own and none in
+any order with the others. Then each lane has a clock, an element is late by that of its lane, and the
+stream's is the slowest of them: so it does not matter how the lanes are interleaved.
+
 Law: `closed` is a function of the sequence of elements and heart-beats alone, element by element;
 it does not depend on how that sequence was cut into batches.
 """
@@ -22,7 +26,7 @@ from kelda.store.moments import NEVER as NEVER
 @dataclass
 class StreamClock:
     """`from_start`: holds the engine's clock back even before its first element. `idle`: has been silent
-    for so long that nobody waits for it, until it speaks again."""
+    for so long that nobody waits for it, until it speaks again. `lanes`: none, unless it has several."""
 
     lateness: int = 0
     from_start: bool = False
@@ -30,10 +34,22 @@ class StreamClock:
     promised: int = NEVER
     ended: bool = False
     idle: bool = False
+    lanes: dict[int, StreamClock] = field(default_factory=dict)
+
+    def lane(self, number: int) -> StreamClock:
+        """The clock of a lane, which is there from now on."""
+        if number not in self.lanes:
+            self.lanes[number] = StreamClock(self.lateness, True, promised=self.promised, ended=self.ended)
+        return self.lanes[number]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody waits for it: for none of its lanes, if it has any."""
+        return self.idle or (bool(self.lanes) and all(lane.idle for lane in self.lanes.values()))
 
     @property
     def takes_part(self) -> bool:
-        if self.idle:
+        if self.is_idle:
             return False
         return self.from_start or self.newest > NEVER or self.promised > NEVER or self.ended
 
@@ -42,6 +58,11 @@ class StreamClock:
         """No element at or before this instant will be taken any more."""
         if self.ended:
             return FOREVER
+        if self.lanes:
+            heard = [lane.closed for lane in self.lanes.values() if not lane.idle]
+            return max(
+                min(heard) if heard else max(lane.closed for lane in self.lanes.values()), self.promised
+            )
         by_data = NEVER if self.newest == NEVER else self.newest - self.lateness - 1
         return max(by_data, self.promised)
 
@@ -78,7 +99,7 @@ class Clock:
 
     def snapshot(self) -> Clock:
         """What must survive: itself, as it is now."""
-        return Clock({stream: replace(clock) for stream, clock in self.streams.items()})
+        return Clock({stream: _copy(clock) for stream, clock in self.streams.items()})
 
     @property
     def told(self) -> dict[str, int]:
@@ -92,6 +113,12 @@ class Clock:
 
     @property
     def closed(self) -> int:
-        """Up to here every stream that takes part is complete."""
-        slowest = min((s.closed for s in self.streams.values() if s.takes_part), default=NEVER)
-        return min(slowest, self.horizon)
+        """Up to here every stream that takes part is complete. If all have fallen idle, none waits for
+        another: it is as if the one that went furthest had done so last."""
+        taking = [s.closed for s in self.streams.values() if s.takes_part]
+        idle = [s.closed for s in self.streams.values() if s.is_idle]
+        return min(min(taking) if taking else max(idle, default=NEVER), self.horizon)
+
+
+def _copy(clock: StreamClock) -> StreamClock:
+    return replace(clock, lanes={number: replace(lane) for number, lane in clock.lanes.items()})

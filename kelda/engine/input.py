@@ -26,8 +26,8 @@ from kelda.rdf.event import Event
 from kelda.rdf.ids import DEFAULT_GRAPH
 from kelda.store.changes import Changes
 
-Columns = tuple[Ids, ...]  # s, p, o, time, event
-TIME = 3
+Columns = tuple[Ids, ...]  # s, p, o, time, event; and the lane, in a stream that has lanes
+TIME, LANE = 3, 5
 
 
 @wire.plain
@@ -40,22 +40,23 @@ class Pending:
     rows: int = 0  # delivered so far
 
     def release(self, closed: int) -> StreamRows:
-        """Take out the rows up to `closed`, in the order (time, arrival)."""
+        """Take out the rows up to `closed`, in the order (time, arrival), or (time, lane, arrival)."""
         if not self.parts:
             return NO_ROWS
         waiting: Sequence[Ids] = self.parts[0]
         if len(self.parts) > 1:
             waiting = [np.concatenate(columns) for columns in zip(*self.parts, strict=True)]
         times = waiting[TIME]
-        if falls(times):
-            order = np.argsort(times, kind="stable")
+        if len(waiting) > LANE or falls(times):
+            lanes = waiting[LANE:]
+            order = np.lexsort((lanes[0], times)) if lanes else np.argsort(times, kind="stable")
             waiting = [column[order] for column in waiting]
             times = waiting[TIME]
         cut = int(times.searchsorted(closed, "right"))
         self.parts = [tuple([column[cut:] for column in waiting])] if cut < len(times) else []
         if not cut:
             return NO_ROWS
-        s, p, o, time, event = [column[:cut] for column in waiting]
+        s, p, o, time, event = [column[:cut] for column in waiting[:LANE]]
         # Events are numbered in the order in which windows see them.
         numbers = numbered(event, self.events)
         self.events = int(numbers[-1]) + 1
@@ -150,16 +151,18 @@ class Input:
         time: Ids,
         event: Ids | None = None,
         stands_for: Ids | None = None,
+        lane: int | None = None,
     ) -> None:
         """Take triples, to be delivered when their instants are complete. Rows of zeros are elements of which
         the time alone matters here; a row may stand for several, which counts if it is late."""
-        clock = self.clock.of(stream)
+        whole = self.clock.of(stream)
+        clock = whole if lane is None else whole.lane(lane)
         if event is None:
             event = np.arange(self._arrival, self._arrival + len(time))
         else:
             event = event + self._arrival
         if len(time):
-            clock.idle = False
+            clock.idle = whole.idle = False
         in_order = not falls(time)
         if len(time) and (not in_order or time[0] <= max(clock.closed, self.now)):
             newest = np.maximum.accumulate(np.concatenate([[clock.newest], time[:-1]]))
@@ -180,25 +183,36 @@ class Input:
             return
         if self._begin == NEVER:  # with the first of them, whatever else is in the batch
             clock.newest = max(clock.newest, int(time[0]))
+            whole.newest = max(whole.newest, clock.newest)
             self._may_begin(int(time[0]))
         clock.newest = max(clock.newest, int(time[-1] if in_order else time.max()))
-        self.pending[stream].parts.append((s, p, o, time, event))
+        whole.newest = max(whole.newest, clock.newest)
+        of_lane = () if lane is None else (np.full(len(time), lane, np.int64),)
+        self.pending[stream].parts.append((s, p, o, time, event, *of_lane))
         self._arrival = int(event[-1]) + 1
 
     def promise(self, stream: str, time: int) -> None:
         """No element of the stream at or before `time` will come any more."""
-        clock = self.clock.of(stream)
-        clock.promised = max(clock.promised, time)
+        whole = self.clock.of(stream)
+        for clock in (whole, *whole.lanes.values()):
+            clock.promised = max(clock.promised, time)
         self._may_begin()
 
-    def silence(self, stream: str) -> None:
-        """Nobody waits for the stream, until it speaks again."""
-        self.clock.of(stream).idle = True
+    def open_lane(self, stream: str, lane: int) -> None:
+        """The stream has this lane, and waits for it."""
+        self.clock.of(stream).lane(lane)
+
+    def silence(self, stream: str, lane: int | None = None) -> None:
+        """Nobody waits for the stream, or for a lane of it, until it speaks again."""
+        whole = self.clock.of(stream)
+        (whole if lane is None else whole.lane(lane)).idle = True
         self._may_begin()
 
     def end(self, stream: str) -> None:
         """The stream has no more elements."""
-        self.clock.of(stream).ended = True
+        whole = self.clock.of(stream)
+        for clock in (whole, *whole.lanes.values()):
+            clock.ended = True
         self._may_begin()
 
     def _may_begin(self, *first: int) -> None:

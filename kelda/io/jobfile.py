@@ -22,12 +22,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 from pyoxigraph import Literal
 
 from kelda.errors import KeldaError, QueryError, UsageError
 from kelda.io.formats import shape_of
 from kelda.io.job import QuerySpec, StreamSource
+from kelda.io.kafka.settings import TABLE, settings_in
 from kelda.io.query_files import query_text, specified, undeclared_streams
 from kelda.io.sinks.open import beside, check_sink
 from kelda.io.sources import check_source
@@ -59,7 +61,7 @@ DIALECTS = ("cqels", "csparql", "rspql", "sparql")
 OUTPUTS = ("rstream", "istream", "dstream", "changes")
 MOST_SHARDS = 63
 NOT_HERE = ("push", "dataframe")  # kinds of streams that a program of one's own brings
-SHARED = ("console", "null")  # sinks that several queries may have
+SHARED = ("console", "null", "kafka")  # sinks that several queries may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +114,43 @@ def read_job(path: Path) -> JobFile:
     document = Document(path)
     folder = path.absolute().parent
     engine = _engine(document.table("engine"), folder)
+    place = Beside(folder, _kafka(document, path))
     tables = document.tables("stream")
-    streams = [_stream(table, folder) for table in tables]
+    streams = [_stream(table, place) for table in tables]
     graphs = [_graph(table, folder) for table in document.tables("graph")]
     asked = document.tables("query")
-    queries = _queries(asked, folder, [s.iri for s in streams if s] if all(streams) else None)
+    queries = _queries(asked, place, [s.iri for s in streams if s] if all(streams) else None)
     _check_together(tables, streams, {query.spec.name for query in queries})
     if not asked:
         document.wrong((), "there is no [[query]]: a job answers at least one")
     document.done()
     return JobFile(path, engine, tuple(filter(None, streams)), tuple(filter(None, graphs)), tuple(queries))
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What addresses are relative to: the folder of the job, and for Kafka its file, if it has settings."""
+
+    folder: Path
+    kafka: Path | None = None
+
+    def settled(self, address: str) -> str:
+        """An address of Kafka, with the settings that hold for it."""
+        if self.kafka is None or not address.startswith("kafka:") or "settings=" in address:
+            return address
+        return f"{address}{'&' if '?' in address else '?'}settings={quote(str(self.kafka))}"
+
+
+def _kafka(document: Document, path: Path) -> Path | None:
+    """The file in which brokers are told of, if it is this one."""
+    table = document.table(TABLE)
+    if not table:
+        return None
+    try:
+        settings_in(path)
+    except KeldaError as error:
+        table.wrong(None, str(error).removeprefix(f"{path}: "))
+    return path.absolute()
 
 
 # ------------------------------------------------------------------------------------- [engine]
@@ -153,9 +182,9 @@ def _engine(table: Table, folder: Path) -> EngineSettings:
 # ---------------------------------------------------------------------------- [[stream]], [[graph]]
 
 
-def _stream(table: Table, folder: Path) -> StreamSource | None:
-    named, source = table.need("iri", iri), table.need("source", partial(_source, folder))
-    mapped = table.get("mapping", partial(_path, folder))
+def _stream(table: Table, place: Beside) -> StreamSource | None:
+    named, source = table.need("iri", iri), table.need("source", partial(_source, place))
+    mapped = table.get("mapping", partial(_path, place.folder))
     stream = StreamSource(
         named or "",
         source or "",
@@ -181,8 +210,8 @@ def _stream(table: Table, folder: Path) -> StreamSource | None:
     return stream
 
 
-def _source(folder: Path, value: object) -> str:
-    address = absolute(text(value), folder)
+def _source(place: Beside, value: object) -> str:
+    address = place.settled(absolute(text(value), place.folder))
     if (kind := read_address(address).scheme) in NOT_HERE:
         raise UsageError(f"{kind}: streams are brought by a program that uses the engine, not by a job file")
     return address
@@ -220,11 +249,11 @@ def _graph(table: Table, folder: Path) -> JobGraph | None:
 # ------------------------------------------------------------------------------------ [[query]]
 
 
-def _queries(tables: Sequence[Table], folder: Path, streams: list[str] | None) -> list[JobQuery]:
+def _queries(tables: Sequence[Table], place: Beside, streams: list[str] | None) -> list[JobQuery]:
     """The queries; `streams` are those that are declared, if all of them could be read."""
     found: list[JobQuery] = []
     for table in tables:
-        read = _query(table, folder)
+        read = _query(table, place)
         if read is None:
             continue
         query, algebra = read
@@ -238,9 +267,9 @@ def _queries(tables: Sequence[Table], folder: Path, streams: list[str] | None) -
     return found
 
 
-def _query(table: Table, folder: Path) -> tuple[JobQuery, A.Query] | None:
-    file, written = table.get("file", partial(_file, folder)), table.get("text", text)
-    name, sink = table.get("name", text), table.get("sink", partial(_sink, folder), "console")
+def _query(table: Table, place: Beside) -> tuple[JobQuery, A.Query] | None:
+    file, written = table.get("file", partial(_file, place.folder)), table.get("text", text)
+    name, sink = table.get("name", text), table.get("sink", partial(_sink, place), "console")
     dialect, output = table.get("dialect", one_of(*DIALECTS)), table.get("output", one_of(*OUTPUTS))
     params, base = table.get("params", parameters), table.get("base", iri)
     table.done()
@@ -270,8 +299,8 @@ def _query(table: Table, folder: Path) -> tuple[JobQuery, A.Query] | None:
     return JobQuery(spec, sink), algebra
 
 
-def _sink(folder: Path, value: object) -> str:
-    return beside(text(value), folder)
+def _sink(place: Beside, value: object) -> str:
+    return place.settled(beside(text(value), place.folder))
 
 
 def parameters(value: object) -> dict[str, str]:

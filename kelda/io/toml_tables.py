@@ -95,6 +95,9 @@ class Table:
         self._document, self._at, self._where, self._data = document, at, where, data
         self._known: list[str] = []
 
+    def __bool__(self) -> bool:
+        return bool(self._data)
+
     def __contains__(self, key: str) -> bool:
         return key in self._data
 

@@ -27,7 +27,7 @@ from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
 
 from kelda.errors import WireError
 
-FORM = 1
+FORM = 2
 """Grows with each change that makes what was written before unreadable: also of the fields of a class that
 lies in checkpoints."""
 

@@ -10,8 +10,11 @@ from dataclasses import replace
 import numpy as np
 
 from kelda.engine.deltas import Ids
+from kelda.errors import UsageError
 from kelda.io.elements import ELEMENTS, Columns, columns_of, unpack
 from kelda.io.job import StreamSource
+from kelda.io.kafka.events import Run, ToRead, at_offsets, events_in, runs
+from kelda.io.kafka.spot import KafkaSpot
 from kelda.io.sources.arrival import arrived
 from kelda.io.sources.reader import Piece
 from kelda.rdf.columnar import READERS, Found, without_heads
@@ -19,7 +22,7 @@ from kelda.rdf.columnar.found import NO_TIME
 from kelda.rdf.dictionary import Dictionary
 from kelda.rdf.event import Event, Reject
 from kelda.rdf.framing import checked_length, guess_format, prepare_mapping, read_chunk
-from kelda.rdf.framings.base import Reading
+from kelda.rdf.framings.base import Portions, Reading
 from kelda.rdf.skim import Skimmed, Skimmer, Untimed
 from kelda.shards.declared import FED
 from kelda.shards.parcel import Elements, Part, cut, heads_of, pack
@@ -57,21 +60,26 @@ def parts_of(
     for piece in pieces:
         source = streams[piece.stream]
         rejects: list[Reject] = []
-        elements = NOTHING
-        if piece.chunk is not None:
-            elements = read(piece, source, skimmer, routing, rejects)
+        found, size = [NOTHING], piece.bytes
+        if isinstance(piece.chunk, KafkaSpot):
+            found, size = read_messages(piece, piece.chunk, source, skimmer, routing, rejects)
+        elif piece.chunk is not None:
+            found = [read(piece, source, skimmer, routing, rejects)]
         counted = routing.counts(source.iri)
-        for shard, part in enumerate(cut(elements, piece.stream, piece.number, shards, counted)):
-            first = shard == 0  # one shard tells what was read
-            part = replace(
-                part,
-                ends=piece.ends,
-                heartbeat=piece.heartbeat,
-                idle=piece.idle,
-                bytes=piece.bytes if first else 0,
-                rejects=tuple(rejects) if first else (),
-            )
-            parts[shard].append(part)
+        first = True
+        for elements in found:
+            for shard, part in enumerate(cut(elements, piece.stream, piece.number, shards, counted)):
+                part = replace(
+                    part,
+                    ends=piece.ends,
+                    heartbeat=piece.heartbeat,
+                    idle=piece.idle,
+                    lane=piece.lane,
+                    bytes=size if first else 0,
+                    rejects=tuple(rejects) if first else (),
+                )
+                parts[shard].append(part)
+                first = False  # one shard tells what was read
     return parts
 
 
@@ -131,6 +139,65 @@ def read(
     if fed:
         events = (Event(event.time, event.quads[1:]) for event in events)
     return encoded(arrived(events, lambda: piece.arrived or 0), skimmer.dictionary, route)
+
+
+def read_messages(
+    piece: Piece,
+    spot: KafkaSpot,
+    source: StreamSource,
+    skimmer: Skimmer,
+    routing: Routing,
+    rejects: list[Reject],
+) -> tuple[list[Elements], int]:
+    """The elements of messages, which are read from their broker here; and how many bytes these have."""
+    route, found, size = routing.to(source.iri), [], 0
+    for run in runs(spot, piece.format, rejects):
+        size += run.size
+        own_time = source.time is None and not spot.by_broker
+        lines = run.lines(checked_length(run.format, source.max_record)) if own_time else None
+        if lines is None:
+            rows = _rows(spot, run, source, piece.format, skimmer, routing, rejects)
+            if rows is not None:
+                found += rows
+                continue
+            events = list(events_in(spot, run, source, piece.format, rejects))
+            found.append(encoded(events, skimmer.dictionary, route))
+            continue
+        broken: list[Reject] = []
+        blocks = skimmer.read(Portions(lines), routing.asked(source.iri), source=spot.name)
+        found.append(routed(blocks, route, broken))
+        rejects += at_offsets(spot, run.messages, broken)
+    return found or [NOTHING], size
+
+
+def _rows(
+    spot: KafkaSpot,
+    run: Run,
+    source: StreamSource,
+    otherwise: str,
+    skimmer: Skimmer,
+    routing: Routing,
+    rejects: list[Reject],
+) -> list[Elements] | None:
+    """The elements of messages that are rows, if they can be read as such and all say their times."""
+    chunks = None if spot.by_broker else run.rows(checked_length(run.format, source.max_record))
+    if chunks is None:
+        return None
+    try:
+        ready = ToRead(run.format, source, otherwise)
+    except UsageError:  # each is rejected for it
+        return None
+    found, broken = [], list[Reject]()
+    for chunk, messages in chunks:
+        mine: list[Reject] = []
+        how = Reading(spot.name, mine.append, source.time, ready.mapping, ready.longest)
+        columns = READERS[run.format](chunk, how, routing.asked(source.iri), skimmer.dictionary)
+        if columns is None or (columns.time == NO_TIME).any():
+            return None
+        found.append(elements_found(columns, 0, routing.to(source.iri)))
+        broken += at_offsets(spot, messages, mine)
+    rejects += broken
+    return found
 
 
 def routed(blocks: Iterable[Skimmed], route: Route, rejects: list[Reject]) -> Elements:

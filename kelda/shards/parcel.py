@@ -61,6 +61,7 @@ class Part:
     ends: bool = False
     heartbeat: int | None = None
     idle: bool = False
+    lane: int | None = None
     bytes: int = 0
     rejects: tuple[Reject, ...] = ()
 

@@ -470,24 +470,28 @@ class Shard:
         stream = self.declared.streams[part.stream].iri
         if stream not in streams.clock.streams:  # a query of this level or above feeds it
             return
+        if part.lane is not None:
+            streams.open_lane(stream, part.lane)
         if part.size:
             s, p, o, times, stands_for = part.rows()
             if stream in streams.absorbing and self.declared.streams[part.stream].path.startswith(FED):
                 s, p, o = signed(s, p, o, part.graphs())
-            streams.take(stream, s, p, o, times, part.events, stands_for)
+            streams.take(stream, s, p, o, times, part.events, stands_for, part.lane)
         if part.heartbeat is not None:
             streams.promise(stream, part.heartbeat)
         if part.idle:
-            streams.silence(stream)
+            streams.silence(stream, part.lane)
         if part.ends:
             streams.end(stream)
 
 
 def _without_past_silence(parts: list[Part]) -> list[Part]:
     """Who was silent and has spoken again in the same batch is not idle, at no instant of it."""
-    spoke = {part.stream: part.number for part in parts if part.size}
+    spoke = {(part.stream, part.lane): part.number for part in parts if part.size}
     return [
-        replace(part, idle=False) if part.idle and spoke.get(part.stream, part.number) > part.number else part
+        replace(part, idle=False)
+        if part.idle and spoke.get((part.stream, part.lane), part.number) > part.number
+        else part
         for part in parts
     ]
 

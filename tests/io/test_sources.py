@@ -345,7 +345,7 @@ def test_what_is_wrong_is_said_when_it_is_opened(tmp_path: Path, opened: Open) -
     for url, error, said in (
         (str(tmp_path / "gone.tsnt"), InputError, r"cannot read .*gone\.tsnt"),
         (f"tail:{tmp_path}/gone.tsnt", InputError, r"cannot read .*gone\.tsnt"),
-        ("kafka://broker/topic", UsageError, "comes with"),
+        ("kafka://broker/topic", UsageError, "write kafka://host:port/topic"),
         ("mqtt://broker/topic", UsageError, "comes with"),
         ("gopher://old", UsageError, "unknown kind of stream 'gopher:'; there are: file"),
         (f"replay:{path}?sped=3", UsageError, "no option 'sped'; it takes: speed, rate, catchup"),

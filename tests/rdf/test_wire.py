@@ -148,7 +148,9 @@ def test_a_pickle_is_not_read(tmp_path: Path) -> None:
 
 def test_other_forms_and_names_are_refused_with_the_way_out() -> None:
     data = wire.encode([1])
-    with pytest.raises(WireError, match="what a shard keeps is in form 9, and this version reads form 1: "):
+    with pytest.raises(
+        WireError, match=f"what a shard keeps is in form 9, and this version reads form {wire.FORM}: "
+    ):
         wire.decode(data[:4] + b"\x09" + data[5:], "what a shard keeps")
     with pytest.raises(WireError, match="'Rejact' is nothing that is known here"):
         wire.decode(wire.encode(Reject("s", 1, "r", "t")).replace(b"Reject", b"Rejact"))
@@ -162,7 +164,14 @@ def _of_three_parts() -> bytes:
     import msgpack
 
     values = msgpack.packb({msgpack.ExtType(1, b"Reject"): ["s", 1, "r"]})
-    return wire.MAGIC + b"\x01" + b"\1\0\0\0" + msgpack.packb([]) + len(values).to_bytes(4, "little") + values
+    return (
+        wire.MAGIC
+        + bytes([wire.FORM])
+        + b"\1\0\0\0"
+        + msgpack.packb([])
+        + len(values).to_bytes(4, "little")
+        + values
+    )
 
 
 SAMPLE = wire.encode(

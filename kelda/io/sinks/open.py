@@ -16,12 +16,15 @@ from kelda.io.formats import (
     Shape,
     sign_of_events,
 )
+from kelda.io.kafka.answers import kafka_output
 from kelda.io.sinks.console import ConsoleSink, check_style
 from kelda.io.sinks.file import FileSink
 from kelda.io.sinks.folder import FolderSink
+from kelda.io.sinks.kafka import KafkaSink
 from kelda.io.sinks.null import NullSink
 from kelda.io.sinks.sink import Existing, Sink
 from kelda.io.sinks.stream import StreamSink
+from kelda.io.sources.address import absolute
 from kelda.io.values import is_absolute_iri
 from kelda.lang.algebra import Form
 
@@ -36,7 +39,7 @@ BY_SUFFIX = {
     ".parquet": "parquet",
 }
 FORMATS = ("ndjson", "csv", "nquads", "messages", "parquet")
-KINDS = ("console", "null", "stream", "graph", *FORMATS)
+KINDS = ("console", "null", "stream", "graph", "kafka", *FORMATS)
 
 
 def open_sink(
@@ -59,12 +62,13 @@ def open_sink(
     | `FORMAT:FOLDER/` | a file a batch; `parquet:FOLDER` always is |
     | `stream:FOLDER` | for another query to read |
     | `graph:IRI` | facts of a stored graph: only of a query that an engine has |
+    | `kafka://HOST:PORT/TOPIC` | messages of a topic |
     | `null` | nowhere |
 
     `shape` (`shape_of` the parsed query) tells the columns and lets mistakes be found now; without it the
     columns are those of the first answers. `run` names the run whose batch numbers these are (a
     checkpoint's id): what another run wrote is then never taken for this one's. `existing` says what
-    becomes of that. `ledger` is where the console remembers what it has shown.
+    becomes of that. `ledger` is where the console remembers what it has shown, and Kafka's what it has sent.
     """
     kind, path = _parse(spec)
     if kind == "null":
@@ -73,6 +77,11 @@ def open_sink(
         return ConsoleSink(query=query, shape=shape, style=path or "table", ledger=ledger, run=run)
     if kind == "graph":
         raise UsageError(f"{spec}: a stored graph is fed by a query of the engine that holds it")
+    if kind == "kafka":
+        output = kafka_output(spec, query, shape)
+        return KafkaSink(
+            output, query=query, shape=shape, run=run, ledger=ledger, time_predicate=time_predicate
+        )
     if existing not in ("refuse", "append", "overwrite"):
         raise UsageError(f"existing is 'refuse', 'append' or 'overwrite', not '{existing}'")
     where = Path(path).expanduser()
@@ -117,7 +126,8 @@ def _parse(spec: str) -> tuple[str, str]:
     if guessed is None:
         raise UsageError(
             f"cannot tell what kind of sink '{spec}' is; there are console, null, stream:FOLDER, graph:IRI, "
-            f"{', '.join(f'{name}:PATH' for name in FORMATS)}, and files called *{', *'.join(BY_SUFFIX)}"
+            f"kafka://HOST:PORT/TOPIC, {', '.join(f'{name}:PATH' for name in FORMATS)}, "
+            f"and files called *{', *'.join(BY_SUFFIX)}"
         )
     return guessed, spec
 
@@ -131,6 +141,8 @@ def check_sink(spec: str, *, query: str, shape: Shape, time_predicate: str = TIM
         sign_of_events(query, shape)
     elif kind == "graph":
         _check_graph(query, shape, path)
+    elif kind == "kafka":
+        kafka_output(spec, query, shape)
     elif kind != "null":
         format_of(kind, query, shape, time_predicate)
 
@@ -153,5 +165,7 @@ def beside(spec: str, folder: Path) -> str:
     kind, path = _parse(spec)
     if kind in ("console", "null", "graph"):
         return spec
+    if kind == "kafka":
+        return absolute(spec, folder)
     full = str((folder / Path(path).expanduser()).absolute()) + "/" * path.endswith("/")
     return f"{kind}:{full}" if spec != path else full

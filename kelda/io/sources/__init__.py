@@ -14,6 +14,7 @@
 | `tcp://host:port?reconnect=…`    | what a server sends                              |
 | `replay:path?speed=…` or `rate=` | a file as if it happened now                     |
 | `push:`                          | what the application says                        |
+| `kafka://host:port/topic?start=…` | the messages of a topic, with a Kafka client    |
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from kelda.io.sources.arrival import NotingArrival, may_lack_time
 from kelda.io.sources.file import FileReader
 from kelda.io.sources.folder import FolderReader
 from kelda.io.sources.idle import SayingWhenIdle
+from kelda.io.sources.kafka import KafkaReader, kafka_options
 from kelda.io.sources.pipe import PipeReader
 from kelda.io.sources.push import BusyError, PushReader
 from kelda.io.sources.rate import AtMost
@@ -79,7 +81,7 @@ class Opening:
         """As the stream says, or by the name of the file."""
         if self.source.format is None and self.address.scheme == "push":
             return ELEMENTS  # events, as the application has them
-        if self.source.format is None and self.address.scheme == "tcp":
+        if self.source.format is None and self.address.scheme in ("tcp", "kafka"):
             raise UsageError(
                 f"{self.address.text}: say the format of the stream <{self.source.iri}>, e.g. tsnt"
             )
@@ -183,6 +185,17 @@ def _push(opening: Opening) -> Reader:
     return reader
 
 
+def _kafka(opening: Opening) -> Reader:
+    return KafkaReader(
+        kafka_options(opening.address),
+        opening.source,
+        opening.number,
+        format=opening.format,
+        piece_records=opening.piece_records,
+        now=opening.now,
+    )
+
+
 def _comes_with(package: str, meanwhile: str) -> Callable[[Opening], Reader]:
     def refuse(opening: Opening) -> Reader:
         raise UsageError(
@@ -200,9 +213,7 @@ SCHEMES: dict[str, Callable[[Opening], Reader]] = {
     "tcp": _tcp,
     "replay": _replay,
     "push": _push,
-    "kafka": _comes_with(
-        "Spark's Kafka connector", "until then write the topic to a folder and read folder:"
-    ),
+    "kafka": _kafka,
     "mqtt": _comes_with("an MQTT client", "until then bridge the topic to a socket and read tcp://"),
 }
 
@@ -240,9 +251,9 @@ def open_reader(
         piece_records = max(1, min(piece_records, source.rate // 10))
     own = spool / readable_name(source.iri)
     reader = open_scheme(Opening(address, source, number, own, max(1, piece_records), now, spots))
-    if not isinstance(reader, SpooledReader) and may_lack_time(reader.format, source):
+    if not isinstance(reader, SpooledReader | KafkaReader) and may_lack_time(reader.format, source):
         reader = NotingArrival(reader, now=now)
-    if source.idle_ms is not None:
+    if source.idle_ms is not None and not isinstance(reader, KafkaReader):  # partition by partition
         reader = SayingWhenIdle(reader, number, source.idle_ms, now=now)
     if source.rate is not None:
         reader = AtMost(reader, source.rate, now=now)

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from kelda.errors import UsageError
 
 T = TypeVar("T")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+-]+):(.*)", re.DOTALL)
+_SETTINGS = re.compile(r"([?&]settings=)([^&]+)")  # a file that an address names
 LOCAL = ("file", "tail", "folder", "replay")  # kinds of streams that lie in files of this machine
 _YES_AND_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -94,6 +95,8 @@ def absolute(text: str, folder: Path = Path()) -> str:
     found = _SCHEME.fullmatch(place)
     if found is None:
         return str((folder / place).absolute()) + mark + behind
+    if found[1].lower() == "kafka":
+        return _SETTINGS.sub(lambda at: f"{at[1]}{quote(str((folder / unquote(at[2])).absolute()))}", text)
     if found[1].lower() not in LOCAL or found[2].startswith("/") or not found[2]:
         return text
     return f"{found[1]}:{(folder / found[2]).absolute()}{mark}{behind}"

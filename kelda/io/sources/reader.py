@@ -37,6 +37,9 @@ class Piece:
     piece with a `heartbeat` promises that nothing at or before that instant will come any more. An
     `idle` piece promises nothing: the stream has been silent for as long as its `idle_ms`, and does not
     hold back the clock of the others until its next piece with records; what that brings may be late.
+
+    A piece with a `lane` is of that lane of its stream alone (`kelda.engine.clock`), which the stream has and
+    waits for from then on.
     """
 
     stream: int  # its place in the job
@@ -50,6 +53,7 @@ class Piece:
     name: str = ""  # of the file in which the lines are counted; empty: the source itself
     format: str = ""  # of the chunk
     arrived: int | None = None  # when (ms), for events that say no time; None: such events are rejected
+    lane: int | None = None
 
     def loaded(self) -> Piece:
         """With its text."""
