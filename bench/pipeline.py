@@ -1,8 +1,9 @@
 """The pipeline on Spark: throughput, latency, the cost of an empty batch, many queries, memory over a day.
 
     python -m bench.pipeline throughput [--queries L1,L2,L3,L4,L5,L6] [--triples 8000000] [--shards 2]
+                                        [--format tsnt|messages]
     python -m bench.pipeline against    [--queries L4,L5] [--triples 8000000] [--batch-events 400000]
-    python -m bench.pipeline latency    [--rate 133000] [--seconds 30]
+    python -m bench.pipeline latency    [--rate 133000] [--seconds 30] [--absorb]
     python -m bench.pipeline empty      [--batches 300] [--shards 1]
     python -m bench.pipeline many       [--copies 1,1000]
     python -m bench.pipeline day        [--hours 24] [--rate 20]
@@ -15,7 +16,8 @@ is compiled. `against` runs each query alone on the streams that it reads, at th
 five, and the hand-written versions of `bench.baselines` on the same files (where they join: on their
 beginning). Latency is open loop: a writer appends each element to its file when it is due by the wall clock,
 whatever the pipeline does; an answer's latency is from the instant that it is about to its hand-over in the
-driver.
+driver. With `--absorb` all streams but GPS are stored as they come; with `--format messages` each element is
+an RDF Message of two triples, the second of which tells its time.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ from bench.families.lsbench import FAMILY
 from bench.families.lsbench.vocabulary import SIB
 from bench.harness.resources import PAGE, PROC, adopt_orphans, cpu_seconds, family_of
 from kelda.errors import UsageError
+from kelda.io.formats import TIME_PREDICATE
 from kelda.io.job import StreamSource
+from kelda.rdf.times import ms_to_literal
 from kelda.shards.deployment import Batch
 
 SIX = "L1,L2,L3,L4,L5,L6"
@@ -55,21 +59,32 @@ JOINS = {
 }  # triples that a join by hand manages
 WINDOWS = 2_400_000  # and those by which each window is evaluated anew
 FEW_BATCHES = 6  # are enough for a filter that is run in
+ABSORBED = "urn:bench:absorbed"  # the graph that streams are stored in
 WARM = 200_000  # triples, in batches of 2,000, that both sides are run in with
 
 
 @contextmanager
 def connected(
-    streams: Sequence[StreamSource], stored: Path | None, shards: int, batch_events: int, master: str
+    streams: Sequence[StreamSource],
+    stored: Path | None,
+    shards: int,
+    batch_events: int,
+    master: str,
+    absorbs: bool = False,
 ) -> Iterator[tuple[kelda.Engine, Path]]:
     """An engine on Spark over streams and a graph, and its checkpoint, which goes with it."""
     checkpoint = Path(tempfile.mkdtemp(prefix="kelda-bench-"))
     try:
         with kelda.connect(
-            master, checkpoint=checkpoint, shards=shards, batch_events=batch_events, fixed_graphs=True
+            master,
+            checkpoint=checkpoint,
+            shards=shards,
+            batch_events=batch_events,
+            fixed_graphs=not absorbs,
         ) as engine:
             for stream in streams:
-                engine.stream(stream.iri, stream.path, format=stream.format)
+                absorb = ABSORBED if absorbs and _file(stream.iri) != "gps" else None
+                engine.stream(stream.iri, stream.path, format=stream.format, absorb=absorb)
             if stored is not None:
                 engine.load(stored)
             yield engine, checkpoint
@@ -111,6 +126,23 @@ def write_data(
         for text in FAMILY.stored(scale=users, seed=seed):
             file.write(text)
     return [StreamSource(iri, str(path)) for iri, path in paths.items()]
+
+
+def as_messages(data: Path, iri: str) -> Path:
+    """A stream's file as RDF Messages in N-Triples, made once."""
+    text, made = data / f"{_file(iri)}.tsnt", data / f"{_file(iri)}.messages"
+    if made.exists():
+        return made
+    with text.open("rb") as lines, made.open("wb") as out:
+        out.write(b'VERSION "1.2-messages"\n')
+        last, said = b"", b""
+        for line in lines:
+            ms, _, triple = line.partition(b"\t")
+            if ms != last:
+                last = ms
+                said = f" <{TIME_PREDICATE}> {ms_to_literal(int(ms))} .\nMESSAGE\n".encode()
+            out.write(triple + triple[: triple.index(b" ")] + said)
+    return made
 
 
 def share_of(streams: Sequence[str], users: int) -> float:
@@ -208,11 +240,14 @@ def throughput(
     copies: int = 1,
     only: Sequence[str] = (),
     dialect: str = "cqels",
+    format: str = "tsnt",
 ) -> dict[str, object]:
     """All queries together over files, as fast as it goes; `only` some of the streams."""
     if not data.exists():
         write_data(data, triples, RATE, 1_000, only=only)
     streams = [StreamSource(iri, str(data / f"{_file(iri)}.tsnt")) for iri in only or FAMILY.streams]
+    if format == "messages":
+        streams = [StreamSource(stream.iri, str(as_messages(data, stream.iri))) for stream in streams]
     have_in_memory([stream.path for stream in streams])
     watch = Watch(cpu=True)
     with connected(streams, data / "stored.nt", shards, batch_events, master) as (engine, _):
@@ -224,6 +259,7 @@ def throughput(
     return {
         "queries": len(names) * copies,
         "shards": shards,
+        "format": format,
         "triples": figures.events,
         "answers": figures.answers,
         "triples_per_second": round(rate),
@@ -318,6 +354,7 @@ def latency(
     batch_events: int,
     master: str,
     dialect: str = "cqels",
+    absorbs: bool = False,
 ) -> dict[str, object]:
     """Elements appear when they are due; how long after its instant is an answer handed over?"""
     import pickle
@@ -343,7 +380,7 @@ def latency(
     watch = Watch(latency=True)
     streams = [StreamSource(iri, f"tail:{path}", "tsnt") for iri, path in paths.items()]
     end = begin + warm + seconds
-    with connected(streams, data / "stored.nt", shards, batch_events, master) as (engine, _):
+    with connected(streams, data / "stored.nt", shards, batch_events, master, absorbs) as (engine, _):
         register(engine, names, dialect)
         engine.start()
         writer = subprocess.Popen([sys.executable, "-c", WRITER, str(data / "schedule")])
@@ -357,6 +394,7 @@ def latency(
     done = sum(b[1] for b in measured) / max(1e-9, measured[-1][0] - measured[0][0])
     return {
         "rate": rate,
+        "absorbs": absorbs,
         "done_per_second": round(done),
         "shards": shards,
         "answers": len(found),
@@ -458,6 +496,8 @@ def main() -> None:
     arguments.add_argument("--copies", default="1,1000")
     arguments.add_argument("--query", default="L3", help="whose copies `many` registers")
     arguments.add_argument("--dialect", choices=["cqels", "csparql", "rspql"], default="cqels")
+    arguments.add_argument("--format", choices=["tsnt", "messages"], default="tsnt")
+    arguments.add_argument("--absorb", action="store_true", help="store all streams but GPS as they come")
     arguments.add_argument("--hours", type=int, default=24)
     arguments.add_argument("--master", default="local[2]")
     arguments.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir(), "kelda-bench-data"))
@@ -469,7 +509,8 @@ def main() -> None:
     common = (chosen.shards, chosen.batch_events, chosen.master)
     results: list[dict[str, object]] = []
     if chosen.what == "throughput":
-        results.append(throughput(data, names, chosen.triples, *common, dialect=chosen.dialect))
+        how = {"dialect": chosen.dialect, "format": chosen.format}
+        results.append(throughput(data, names, chosen.triples, *common, **how))
     elif chosen.what == "against":
         results += against(chosen.folder, names, chosen.triples, *common, chosen.dialect)
     elif chosen.what == "many":
@@ -478,7 +519,9 @@ def main() -> None:
             results.append(throughput(data, [chosen.query], chosen.triples, *common, **how))
     elif chosen.what == "latency":
         rate = chosen.rate or RATE
-        results.append(latency(chosen.folder, names, rate, chosen.seconds, *common, chosen.dialect))
+        results.append(
+            latency(chosen.folder, names, rate, chosen.seconds, *common, chosen.dialect, chosen.absorb)
+        )
     elif chosen.what == "empty":
         results.append(empty(chosen.folder, chosen.batches, chosen.shards, chosen.master))
     else:
