@@ -84,7 +84,8 @@ def connected(
         ) as engine:
             for stream in streams:
                 absorb = ABSORBED if absorbs and _file(stream.iri) != "gps" else None
-                engine.stream(stream.iri, stream.path, format=stream.format, absorb=absorb)
+                how = {"format": stream.format, "mapping": stream.mapping, "absorb": absorb}
+                engine.stream(stream.iri, stream.path, **how)
             if stored is not None:
                 engine.load(stored)
             yield engine, checkpoint
