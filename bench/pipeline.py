@@ -202,7 +202,7 @@ class Watch:
     def run(self, engine: kelda.Engine, until: float | None = None) -> None:
         """Let an engine run, to the end of its streams or to a moment."""
         self._engine = engine
-        engine._watchers.append(self.take)  # at the moment of the hand-over, which no poll would hit
+        engine.watch(self.take)  # at the moment of the hand-over, which no poll would hit
         engine.start()
         engine.wait(None if until is None else until - time.time())
 
@@ -441,7 +441,7 @@ def day(folder: Path, hours: int, rate: int, shards: int, master: str) -> dict[s
     batch_events = max(1_000, int(hours * 3600 * rate) // 200)
     with connected(streams, data / "stored.nt", shards, batch_events, master) as (engine, checkpoint):
         register(engine, SIX.split(","), "cqels")
-        engine._watchers.append(lambda batch: samples.append(memory()) if batch.id % 5 == 0 else None)
+        engine.watch(lambda batch: samples.append(memory()) if batch.id % 5 == 0 else None)
         begin = time.time()
         Watch().run(engine)
         seconds, triples = time.time() - begin, engine.figures.events

@@ -692,7 +692,7 @@ def test_a_query_that_forgets_the_named_graph_gets_a_note():
 @pytest.mark.parametrize(
     ("stream", "says"),
     [
-        ("kafka://host:9092/topic", "kafka:// comes with Spark's Kafka connector"),
+        ("kafka://host:9092", "write kafka://host:port/topic"),
         ("nats://host/subject", "unknown kind of stream 'nats:'"),
         (f"replay:{EXAMPLES / 'sightings.tsnt'}?pace=2", "there is no option 'pace'"),
         (f"replay:{EXAMPLES / 'sightings.tsnt'}?speed=fast", "'fast' is no value"),

@@ -115,7 +115,7 @@ class Clients:
         match error.code():
             case kafka._AUTHENTICATION | kafka.SASL_AUTHENTICATION_FAILED:
                 hint = "the broker does not take this user or password: look at sasl.* in [kafka]"
-            case code if code == kafka._SSL or "SSL handshake failed" in said:
+            case code if code == kafka._SSL or "SSL handshake failed" in said or "SSL_HANDSHAKE" in said:
                 hint = "no TLS with this broker: look at ssl.* in [kafka], and at the dates of certificates"
             case kafka.UNKNOWN_TOPIC_OR_PART | kafka._UNKNOWN_TOPIC | kafka._UNKNOWN_PARTITION:
                 hint = "there is no such topic: make it, or look at its name"
