@@ -30,6 +30,7 @@ from kelda.rdf.turtle_terms_kernels import (
     KNOWN,
     NAME_COLUMNS,
     NEED,
+    NOWHERE,
     OF,
     PLACE,
     PREFIX_COLUMNS,
@@ -155,7 +156,7 @@ def _time(text, room, times, is_named, seed):  # type: ignore[no-untyped-def]
             if is_named:
                 return False, False, none
             continue
-        if of(room, o, KIND) == STRING and of(room, o, START) < 0:  # a boolean
+        if of(room, o, KIND) == STRING and of(room, o, START) == NOWHERE:  # a boolean
             return False, False, none
         clear, time = time_of(text, o, room)
         if not clear:

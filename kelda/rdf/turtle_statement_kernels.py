@@ -19,6 +19,7 @@ from kelda.rdf.turtle_terms_kernels import (
     IRI_SIZE,
     KIND,
     NAME,
+    NOWHERE,
     PREFIX_COLUMNS,
     ROWS,
     START,
@@ -305,7 +306,7 @@ def read_message(text, begin, limit, room, mask, is_document, most_terms, most_r
                     is_word = ends_word(after) or (after == _DOT and is_space(load8(text, i + size + 1)))
                     if is_word and word in (_TRUE, _FALSE):
                         end = i + size
-                        o = new_term(room, STRING, none, none, none, none, none, 0)
+                        o = new_term(room, STRING, NOWHERE, NOWHERE, none, none, none, 0)
                         set_of(room, o, ID, _inline(_BOOLEAN, 1 if word == _TRUE else 0))
                         is_plain = False
                 if end < 0:

@@ -32,13 +32,14 @@ from kelda.rdf.ntriples_kernels import (
 )
 from kelda.rdf.times import FIRST_MS, LAST_MS
 
-# What a term is, and its columns: where its canonical text is (START < 0: not put together yet), its id (0:
+# What a term is, and its columns: where its canonical text is (NOWHERE: not put together yet), its id (0:
 # not made yet), two positions (of the local name, the text between the quotes, the number, the language or
 # the label), a number (of the prefix, the datatype's term, the datatype's word, or of the blank node), and
 # its place among the names that are remembered (-1: none).
 IRI, NAME, BLANK, STRING, TYPED, NUMBER, IN_LANGUAGE = range(7)
 KIND, START, END, ID, A, B, OF, PLACE = range(8)
 TERM_SIZE = 8
+NOWHERE = np.int64(-(1 << 62))  # no position: what is put together may well lie before the text
 
 # Names that are remembered: the prefix and 1 more (IRIs: 1; 0: none), the size, the id, whether the
 # dictionary has it, what datatype it is, whether any rule asks for it (-1: not looked up yet), which time
@@ -163,7 +164,7 @@ def _hash(text, start, end, key):  # type: ignore[no-untyped-def]
 @helper
 def _expanded(text, term, room):  # type: ignore[no-untyped-def]
     """Have the text of a name put together, or stay as it is."""
-    if of(room, term, START) >= 0:
+    if of(room, term, START) != NOWHERE:
         return
     prefix = of(room, term, OF) * PREFIX_COLUMNS
     at = room.scratch + get(room.counts, USED)

@@ -26,6 +26,7 @@ from kelda.rdf.turtle_terms_kernels import (
     IRI_SIZE,
     NAME,
     NEED,
+    NOWHERE,
     NUMBER,
     PREFIX_AT,
     PREFIX_COLUMNS,
@@ -158,7 +159,7 @@ def _name(text, start, room, mask):  # type: ignore[no-untyped-def]
     if prefix < 0 or get(room.prefixes, prefix * PREFIX_COLUMNS + USABLE) == 0:
         return np.int64(-1), np.int64(-1)
     need = get(room.prefixes, prefix * PREFIX_COLUMNS + IRI_SIZE) + end - local
-    return end, new_term(room, NAME, -1, -1, local, end, prefix, need)
+    return end, new_term(room, NAME, NOWHERE, NOWHERE, local, end, prefix, need)
 
 
 @helper
@@ -177,7 +178,7 @@ def _relative(text, start, room, mask):  # type: ignore[no-untyped-def]
     if load8(text, i) != _GREATER or get(room.prefixes, prefix * PREFIX_COLUMNS + USABLE) == 0:
         return np.int64(-1), np.int64(-1)
     need = get(room.prefixes, prefix * PREFIX_COLUMNS + IRI_SIZE) + i - first
-    return i + 1, new_term(room, NAME, -1, -1, first, i, prefix, need)
+    return i + 1, new_term(room, NAME, NOWHERE, NOWHERE, first, i, prefix, need)
 
 
 @helper
@@ -228,7 +229,7 @@ def _blank(text, start, room):  # type: ignore[no-untyped-def]
 @helper
 def new_blank(room):  # type: ignore[no-untyped-def]
     """The term of a blank node without a label."""
-    return new_term(room, BLANK, -1, -1, -1, -1, -1, 0)
+    return new_term(room, BLANK, NOWHERE, NOWHERE, -1, -1, -1, 0)
 
 
 @helper
@@ -282,7 +283,7 @@ def number(text, start, room):  # type: ignore[no-untyped-def]
     c = load8(text, i)
     if not (ends_word(c) or (c == _DOT and is_space(load8(text, i + 1)))):
         return np.int64(-1), np.int64(-1)
-    return i, new_term(room, NUMBER, -1, -1, start, i, np.int64(word), i - start)
+    return i, new_term(room, NUMBER, NOWHERE, NOWHERE, start, i, np.int64(word), i - start)
 
 
 @helper
@@ -337,8 +338,8 @@ def _is_ascii(text, start, end):  # type: ignore[no-untyped-def]
 
 @helper
 def _canonical(text, start, end, room):  # type: ignore[no-untyped-def]
-    """Write what stands between quotes to the scratch buffer as canonical text: where that is. (-1 if an
-    escape is none.)"""
+    """Write what stands between quotes to the scratch buffer as canonical text: where that is. (NOWHERE
+    if an escape is none.)"""
     begin = at = room.scratch + get(room.counts, USED)
     store8(text, at, _QUOTE)
     at += 1
@@ -360,7 +361,7 @@ def _canonical(text, start, end, room):  # type: ignore[no-untyped-def]
             elif c == 102:
                 c = 12
             elif c not in (_QUOTE, _APOSTROPHE, _BACKSLASH):
-                return np.int64(-1), np.int64(-1)
+                return NOWHERE, NOWHERE
         if c in (_LF, _CR, _QUOTE, _BACKSLASH):
             store8(text, at, _BACKSLASH)
             at += 1
@@ -417,7 +418,7 @@ def string(text, start, limit, room, mask, size, seed):  # type: ignore[no-untyp
             put(room.counts, NEED, get(room.counts, NEED) + 2 * (close - start))
             return np.int64(-2), np.int64(-1), False, False
         begin, end = _canonical(text, start + quotes, close, room)
-        if begin < 0:
+        if begin == NOWHERE:
             return none
     plain = quotes == 1 and load8(text, start) == _QUOTE
     after = close + quotes

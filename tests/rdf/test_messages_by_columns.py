@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from random import Random, SystemRandom
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -19,6 +20,7 @@ from kelda.rdf.ids import encode
 from kelda.rdf.keyset import KeySet
 from kelda.rdf.messages import chunks, walk
 from kelda.rdf.skim import Asked, Rule
+from kelda.rdf.turtle import Reader
 from tests.rdf import turtle_text
 from tests.rdf.by_columns import check
 
@@ -104,6 +106,29 @@ USUAL = [
     b'<http://ex/a> <http://ex/p> <http://ex/b> <http://ex/g> .\n<http://ex/a> <http://ex/p> "x" _:g .\n',
     b"# a comment\n:a :p 1 . # MESSAGE\nPREFIX : <http://ex/>\n:b :p 2 .",
 ]
+
+
+class Placed(Reader):
+    """A reader whose scratch buffer lies before the text in memory, or behind it."""
+
+    before = True
+
+    def __init__(self, buffer: np.ndarray, *settings: Any) -> None:
+        room, size = 1 << 16, len(buffer)
+        arena = np.zeros(2 * room + size, np.uint8)
+        own = arena[room : room + size]
+        own[:] = buffer
+        super().__init__(own, *settings)
+        scratch = arena[:room] if self.before else arena[room + size :]
+        self._work = self._work._replace(scratch=scratch)
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("text", USUAL)
+def test_wherever_memory_lies(text: bytes, before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Placed, "before", before)
+    monkeypatch.setattr(messages, "Reader", Placed)
+    test_what_is_usual_is_not_left_to_the_framing(text)
 
 
 @pytest.mark.parametrize("text", USUAL)
