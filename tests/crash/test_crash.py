@@ -14,7 +14,7 @@ from tests.crash.rounds import Rounds
 @pytest.mark.spark
 @pytest.mark.slow
 def test_nothing_is_lost_and_nothing_doubled(tmp_path: Path) -> None:
-    rounds = Rounds(("worker", "host", "driver"), 6, tmp_path, seconds=50, seed=7)
+    rounds = Rounds(("worker", "host", "driver"), 6, tmp_path, seconds=90, seed=7)
     rounds.run()
     assert rounds.done == 6 and rounds.starts == 2 + rounds.applications
     assert rounds.rebuilt > 0, "a shard that lost its host stands up"
