@@ -252,6 +252,12 @@ class Cutter:
         said = data if end == len(data) else data[:end]
         return Step(Chunk(place.line, place.records, b"", said), records, after, last)
 
+    def _chunk(self, line: int, records: int, context: bytes, data: bytes, at: int) -> Chunk:
+        """A chunk whose text stands in the file at `at`: itself, or where it is."""
+        if self._spots_in is None:
+            return Chunk(line, records, context, data)
+        return Spot(line, records, context, b"", self._spots_in, at, len(data), data[-TAIL:])
+
     # ------------------------------------------------------------------ rows
 
     def _rows(self, text: Text, place: Place, complete: bool, most: int) -> Step | None:
@@ -277,7 +283,7 @@ class Cutter:
         first = place.line + data.count(b"\n", 0, begin)
         line = first + data.count(b"\n", begin, end)
         after = Place(place.at + end, line, place.records + records, context)
-        chunk = Chunk(first, place.records, context, data[begin:end])
+        chunk = self._chunk(first, place.records, context, data[begin:end], place.at + begin)
         return Step(chunk, records, after, complete and text.at_end(after.at))
 
     # ------------------------------------------------------------------ documents, and contexts between them
@@ -315,7 +321,7 @@ class Cutter:
         first = place.line + data.count(b"\n", 0, begin)
         line_behind = first + data.count(b"\n", begin, end)
         after = Place(place.at + end, line_behind, place.records + records, context)
-        chunk = Chunk(first, place.records, context, data[begin:end])
+        chunk = self._chunk(first, place.records, context, data[begin:end], place.at + begin)
         return Step(chunk, records, after, complete and text.at_end(after.at))
 
     # ------------------------------------------------------------------ messages
@@ -345,7 +351,7 @@ class Cutter:
         if not records or not (full or ends_here):  # what goes on here may be very long
             return self._records(text, place, complete, limit, most)
         end = int(ends[records - 1])
-        chunk = Chunk(place.line, place.records, context, data[:end])
+        chunk = self._chunk(place.line, place.records, context, data[:end], begin)
         after = [context for first, context in walked.contexts if first <= records][-1]
         there = Place(begin + end, place.line + _lines_in(data, end), place.records + records, after)
         return Step(chunk, records, there, complete and text.at_end(there.at))

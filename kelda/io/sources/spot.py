@@ -19,7 +19,7 @@ from kelda.rdf.framings.base import Chunk, Flow
 @wire.plain
 @dataclass(frozen=True, slots=True)
 class Spot(Chunk):
-    """A chunk of lines whose text is still to be loaded. `tail` is the end of that, by which it is known
+    """A chunk whose text is still to be loaded. `tail` is the end of that, by which it is known
     again."""
 
     path: str
@@ -33,7 +33,7 @@ class Spot(Chunk):
         with self.text() as text:
             while more := text.fill(memoryview(data)[size:]):
                 size += more
-        return Chunk(self.begins_on(), self.ordinal, b"", bytes(data))
+        return Chunk(self.begins_on(), self.ordinal, self.context, bytes(data))
 
     def begins_on(self) -> int:
         return self.first_line or 1 + lines_before(self.path, self.at)
