@@ -30,7 +30,6 @@ from tests.crash.abandon import abandon
 from tests.engine.random_queries import EX, STORED, STREAMS, Writer, events, queries
 from tests.engine.test_batching import bag
 
-THE_ENGINE_CAN = True  # absorb, update, run live queries and ask the past
 FEEDS = False  # the engine can feed graphs
 KEEP: dict[str, Any] = {"keep": 10_000}  # snapshots, for `connect`: all of them
 

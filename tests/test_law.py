@@ -317,7 +317,6 @@ def test_programs_over_graphs_that_grow_by_definition() -> None:
     the_same_on("by definition")
 
 
-@pytest.mark.skipif(not growing.THE_ENGINE_CAN, reason="the engine has no stored graphs that grow yet")
 @pytest.mark.parametrize("on", ["inprocess", "checkpoint"])
 def test_programs_over_graphs_that_grow(on: str) -> None:
     the_same_on(on)

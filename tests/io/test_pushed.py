@@ -262,8 +262,6 @@ def test_texts(format: str, monkeypatch: pytest.MonkeyPatch):
         "a,b,t\n" + "1,x,5\n2,y,6\n" if format == "csv" else '{"a":1,"b":"x","t":5}\n{"a":2,"b":"y","t":6}\n'
     )
     how: Any = {"format": format, "mapping": mapping, "time_predicate": None, "name": "n"}
-    if format not in pushed.READERS:
-        pytest.skip("not read by columns")
     found = pushed.pushed_of(text, None, **how)
     assert found is not None and found.times.tolist() == [5, 6]
     wrong = text.replace("5", "five")

@@ -17,7 +17,7 @@ from kelda.engine.answer import Answer
 from kelda.engine.oneshot import Result, Solutions
 from kelda.engine.reference import ReferenceEvaluator
 from kelda.rdf.event import Event
-from tests.growing import KEEP, THE_ENGINE_CAN
+from tests.growing import KEEP
 
 from .scenario import PROLOGUE, Answers, by_instant, parsed_query, short, triples
 
@@ -147,9 +147,8 @@ class OnEngine:
 
 def on_every_side(test: Callable[[Absorbing], None]) -> Callable[[str], None]:
     """Run a test by definition, and on the engine."""
-    can_not = pytest.mark.skipif(not THE_ENGINE_CAN, reason="the engine has no stored graphs that grow yet")
 
-    @pytest.mark.parametrize("where", ["by definition", pytest.param("engine", marks=can_not)])
+    @pytest.mark.parametrize("where", ["by definition", "engine"])
     def run(where: str) -> None:
         if where == "by definition":
             test(ByDefinition())
